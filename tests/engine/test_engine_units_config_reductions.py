@@ -121,12 +121,14 @@ def test_a_smaller_table_that_predicts_rows_to_some_digits_stands(typical, large
 
 def test_three_changes_are_rejected_before_the_way_ends(monkeypatch):
   asked = []
-  monkeypatch.setattr(smaller_tables, "_follow", lambda *given: asked.append(given[2]) or (
+  monkeypatch.setattr(invariances, "find_changes", lambda x, y, slopes, config, rejected: asked.append(len(rejected)))
+  monkeypatch.setattr(smaller_tables, "_follow", lambda *given: (
     None, [SimpleNamespace(key=(len(asked),), has_number=False)]))
-  way = SimpleNamespace(_limits=CONFIG, table=SimpleNamespace(columns=(0, 1, 2)), _is_known=True, _num_shown=3,
-                        _surrogate=SimpleNamespace(slopes=None), _stands=lambda smaller, is_inexact: False)
-  assert smaller_tables._Way.go_on(way, True) is False
-  assert [len(rejected) for rejected in asked] == [0, 1, 2]
+  x = np.random.default_rng(0).normal(size=(30, 3))
+  way = smaller_tables._Way(x, x[:, 0], CONFIG)
+  monkeypatch.setattr(way, "_stands", lambda smaller, is_inexact: False)
+  assert way.go_on(True) is False
+  assert asked == [0, 1, 2]
 
 
 class Made:
@@ -142,7 +144,7 @@ class Made:
 def followed(monkeypatch, *changes, most=1, only_simple=True):
   monkeypatch.setattr(invariances, "find_changes", lambda *given: list(changes))
   table = SimpleNamespace(columns=(0, 1, 2, 3, 4), x=None, y=None)
-  return smaller_tables._follow(table, None, frozenset(), most, only_simple, CONFIG)[1]
+  return smaller_tables._follow(table, None, changes, most, only_simple, CONFIG)[1]
 
 
 def test_the_simplest_change_within_twenty_times_the_least_error_is_taken(monkeypatch):

@@ -48,6 +48,7 @@ from symformer_jax.engine.config.reductions import (
   NeighboursConfig,
   ReductionsConfig,
   SurrogateConfig,
+  TrendConfig,
   TriedChangesConfig,
 )
 from symformer_jax.engine.config.ridges import CurvesConfig, RidgeGrids, RidgesConfig, SumSizes
@@ -57,6 +58,7 @@ from symformer_jax.engine.config.sums import (
   ClosedFormsConfig,
   ExponentialProductsConfig,
   GrowthConfig,
+  LinearExponentsConfig,
   PairsConfig,
   PairsInsideConfig,
   PlainWavesConfig,
@@ -87,7 +89,8 @@ __all__ = [
   "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS", "EliminationConfig", "EnumerationConfig", "EvolutionConfig",
   "ExactFactorsConfig", "ExactFractionsConfig", "ExponentialProductsConfig", "FUNCTIONS", "FactoringConfig",
   "FormsConfig", "FunctionFractionsConfig", "GrowthConfig", "GuessesConfig", "HintsConfig", "InnerPairsConfig",
-  "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LinkedFractionsConfig", "LossConfig", "MonotoneConfig",
+  "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LinearExponentsConfig", "LinkedFractionsConfig", "LossConfig",
+  "MonotoneConfig",
   "NeighboursConfig", "NoiseConfig", "OscillationsConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig",
   "PartitionsConfig", "PhasesConfig", "PlainWavesConfig", "PoolConfig", "PowerSumsConfig", "ProductUnitsConfig",
   "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig",
@@ -95,6 +98,7 @@ __all__ = [
   "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "ShortFormsConfig", "SigmoidsConfig",
   "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "SurrogateConfig", "TIERS",
   "TemplatesConfig", "TermsConfig", "TranscendentalFractionsConfig", "TranscendentsConfig", "TransformerConfig",
+  "TrendConfig",
   "TriedChangesConfig", "TriplesConfig", "TwoConstantsConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig",
   "WaveFractionsConfig", "WaveProductsConfig", "WaveSumsConfig",
 ]

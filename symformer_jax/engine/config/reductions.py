@@ -134,6 +134,32 @@ class TriedChangesConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class TrendConfig:
+  """Products of powers of columns that are terms beside a smooth function of the others."""
+
+  # Exponents of one column, of two, of three.
+  powers: tuple[Exponents, ...] = (
+    (-4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0),
+    (-4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0), (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0))
+  # Columns below which slopes, and exact sources, tell of such terms.
+  least_columns: int = 3
+  # Squared errors, over those of rows left out, of a function of the other columns with the term at most and without
+  # it at least; the share of these that it takes away. Of those that leave so many times the least the simplest.
+  most_left: float = 1.2
+  least_before: float = 5.0
+  least_share: float = 0.85
+  alike: float = 1.2
+  # Variance of a constant beside the function, in variances of y.
+  constant: float = 100.0
+  # Digits of a factor that is taken for exact, and standard errors that it may be off.
+  most_digits: int = 3
+  most_off: float = 2.0
+
+  def __post_init__(self) -> None:
+    check_counts(self, "least_columns", "most_digits")
+
+
+@dataclasses.dataclass(frozen=True)
 class ReductionsConfig:
   """Changes of the columns that leave the target alone, and what is asked of the table that is left.
 
@@ -227,6 +253,7 @@ class ReductionsConfig:
   max_logarithms: int = 5
   surrogate: SurrogateConfig = SurrogateConfig()
   neighbours: NeighboursConfig = NeighboursConfig()
+  trend: TrendConfig = TrendConfig()
   coordinates: CoordinatesConfig = CoordinatesConfig()
   tried: TriedChangesConfig = TriedChangesConfig()
 

@@ -109,6 +109,36 @@ class PowerSumsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class LinearExponentsConfig:
+  """Products of powers whose exponents are straight lines of columns, with one inner sum."""
+
+  # Columns at most, and where a constant of the sum is fitted; rows at most, and those there have to be for each term.
+  max_columns: int = 4
+  max_columns_fitted: int = 3
+  max_rows: int = 200
+  rows_per_term: int = 2
+  # Share of the squares of the logarithm of y that is rounding; with a constant that is fitted.
+  exact: float = 1e-24
+  near: float = 1e-16
+  # Places of a constant: of 1 + c*m from a share of the inverse of m's median to as many times it; of 1 - c*m where the
+  # least of the sum is from the first share to the second.
+  num_places: int = 10
+  reach: float = 30.0
+  nearest_to_zero: float = 0.01
+  farthest_from_zero: float = 0.95
+  # Sums whose constant is fitted, sums without one that are written; what leaving out a factor may add to what is left.
+  num_tried: int = 8
+  num_written: int = 3
+  times_left: float = 100.0
+  # Of more nodes one with a constant that is fitted follows any smooth function.
+  most_nodes_fitted: int = 40
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_columns", "max_columns_fitted", "max_rows", "rows_per_term", "num_places", "num_tried",
+                 "num_written")
+
+
+@dataclasses.dataclass(frozen=True)
 class ClosedFormsConfig:
   """The mean, straight lines, straight lines of logarithms, also beside an exponential or inside a sigmoid, and waves
   beside straight lines.
@@ -129,6 +159,9 @@ class ClosedFormsConfig:
   # Whether waves are tried, and which.
   has_waves: bool = True
   waves: PlainWavesConfig = PlainWavesConfig()
+  # Whether products of powers with columns in exponents are tried, and which.
+  has_linear_exponents: bool = True
+  linear_exponents: LinearExponentsConfig = LinearExponentsConfig()
 
   def __post_init__(self) -> None:
     check_counts(self, "rows_per_term")

@@ -60,11 +60,12 @@ class Candidates:
     powers: list[Transcendent] = []
     for base in (*self.columns, *self._shifted(self.columns), *self._quotients(), *self._odds()):
       powers += _pairs(self._distinct(self._powers((base,), self.columns)))
+    has_few = len(self.columns) <= self._config.max_columns_of_products
+    bases = (*self.columns, *self._products(), *(self._sums() if has_few else ()))
     for exponent in self.columns:
-      powers += _pairs(self._distinct(self._powers((*self.columns, *self._products()), (exponent,))))
+      powers += _pairs(self._distinct(self._powers(bases, (exponent,))))
     norms = [_pair(norm, term) for norm, terms in self._norms() for term in terms]
     roots = list(filter(_are_alike, _pairs(self._distinct(self._roots()))))
-    has_few = len(self.columns) <= self._config.max_columns_of_products
     alike = [two for two in _pairs(exponentials) if has_few or _are_alike(two)]
     others = sorted([*powers, *norms, *roots, *self._nested_powers()], key=_size)
     return [*sorted(alike, key=_size), *others][: self._config.max_pairs]
@@ -176,7 +177,7 @@ class Candidates:
   def _bases(self) -> list[Node]:
     quotients = self._quotients()
     return [*self.columns, *self._shifted(self.columns), *self._sums(), *quotients, *self._shifted(quotients),
-            *self._odds(), *self._products()]
+            *self._odds(), *self._products(), *self._positive_logarithms()]
 
   def _exponents(self) -> list[Node]:
     own = [*self.columns, *map(_inverse, self.columns)]
@@ -216,6 +217,14 @@ class Candidates:
 
   def _squares(self, some: Sequence[Node]) -> list[Node]:
     return [power(each, number(2.0)) for each in some] if self._allows("pow2") else []
+
+  def _positive_logarithms(self) -> list[Node]:
+    """-log(a), -log(1 - a), log(1 + a), -log(1 - 1/a) of few columns: quantiles of extremes are powers of these."""
+    if len(self.columns) > self._config.max_columns_of_products or not self._allows("ln"):
+      return []
+    below = [_sum(number(1.0), negate(each)) for each in (*self.columns, *map(_inverse, self.columns))]
+    return [*(negate(Node("ln", (each,))) for each in (*self.columns, *below)),
+            *(Node("ln", (_sum(number(1.0), each),)) for each in self.columns)]
 
   def _odds(self) -> list[Node]:
     """(1 - a)/a of a probability a."""

@@ -148,6 +148,42 @@ def fit_divided(x: np.ndarray, y: np.ndarray, by: np.ndarray, config: SurrogateC
   return _fit(x, y, is_log, in_logarithms=False, config=config, weights=by**2)
 
 
+class Others:
+  """Smooth functions of all columns but one, as smooth as the likeliest function of all.
+
+  Attributes:
+    target: y in its units [N].
+    size: of these units, in those of y.
+  """
+
+  def __init__(self, x: np.ndarray, y: np.ndarray, config: SurrogateConfig):
+    """Args: x: [N, D], y [N]: finite, and not the same in all rows."""
+    is_log = np.array([is_wide(column, config.wide) for column in x.T])
+    scaled = _in_logarithms(x, is_log)
+    units = _Units.of(scaled, y, None)
+    self._kernel, self.size = units.kernel(scaled, y, None), units.size
+    self._parameters = _most_likely(self._kernel, config)
+    self.target = self._kernel.target
+    solved = self._kernel.solve(self._parameters)
+    left_out = np.full(1, np.inf) if solved is None else solved.weights / np.diag(solved.inverse)
+    self._noise = float(np.median(np.abs(left_out))) ** 2
+
+  def factor(self, column: int, constant: float) -> np.ndarray | None:
+    """The lower factor [N, N] of the covariances of rows, where errors are as large as those of rows left out, of a
+    function without this column, beside a constant of this variance; None where there is none.
+    """
+    lengths, signals, slope, noise = self._kernel.split(self._parameters)
+    others = np.delete(np.arange(len(lengths)), column)
+    squares = (lengths[others] ** -2 @ self._kernel.squares[others]).reshape(2 * (len(self.target),))
+    z = self._kernel.z[:, others]
+    whole = signals[0] * np.exp(-0.5 * squares) + slope * (z @ z.T) + constant
+    _diagonal(whole)[:] += max(noise, self._noise)
+    try:
+      return linalg.cholesky(whole, lower=True)
+    except (linalg.LinAlgError, ValueError):  # not positive, or not finite
+      return None
+
+
 class Additive(NamedTuple):
   """A sum of smooth functions, each of a group of columns.
 

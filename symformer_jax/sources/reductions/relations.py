@@ -71,7 +71,7 @@ def telling(sizes: np.ndarray) -> np.ndarray:
 def ratio_of(first: np.ndarray, second: np.ndarray) -> float:
   """How many times the second numbers the first are: the median of rows that tell; not a number where none does."""
   rows = telling(np.hypot(first, second))
-  return float(np.median(first[rows] / second[rows])) if np.any(rows) else math.nan
+  return _median(first[rows] / second[rows]) if np.any(rows) else math.nan
 
 
 def _median_share(left: np.ndarray, sizes: np.ndarray) -> float:

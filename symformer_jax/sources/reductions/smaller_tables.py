@@ -4,11 +4,13 @@ Each change that slopes tell of (`invariances`) takes a column away. It stands i
 smaller table as well as before.
 """
 
-from collections.abc import Set
+from collections.abc import Callable, Hashable, Sequence, Set
 import contextlib
 import dataclasses
+import functools
 import itertools
 import math
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,13 +19,16 @@ from symformer_jax.engine.config import ReductionsConfig
 from symformer_jax.sources.fractions import polynomials
 from symformer_jax.sources.fractions.rational_bases import all_up_to
 from symformer_jax.sources.links import LINKS
-from symformer_jax.sources.reductions import gaussian_process, invariances, neighbours, reduced_tables
+from symformer_jax.sources.reductions import gaussian_process, invariances, neighbours, reduced_tables, trend_terms
 from symformer_jax.sources.reductions.coordinates import find_coordinates
 from symformer_jax.sources.reductions.gaussian_process import Surrogate
 from symformer_jax.sources.reductions.reduced_tables import Change, Reduced
 
 # Errors of polynomials are told apart down to this share.
 _EXACT = 1e-13
+# What changes are of that take a term away, where others have the name of a link.
+_BESIDE = "+"
+T = TypeVar("T")
 
 
 @np.errstate(all="ignore")  # what is not finite is no change
@@ -42,6 +47,8 @@ def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> l
   found = way.tables()
   while (not found or way.is_blurred) and way.follow_neighbours():
     found = way.tables()
+  if way.has_terms and way.go_on(only_simple=False, has_any_terms=True):
+    found = [*found, way.known_table]
   first = found[0] if found else reduced_tables.whole(x, y)
   logarithms = find_logarithms(first, config)
   others = [first.with_logarithms(logarithms)] if logarithms else []
@@ -59,6 +66,14 @@ def in_other_columns(table: Reduced, config: ReductionsConfig) -> Reduced | None
   return table.with_column(*joined) if joined else None
 
 
+class _Found:
+  """Results of what has been looked for in a table, by what that was."""
+
+  def __init__(self, table: Reduced):
+    self.table = table
+    self.results: dict[Hashable, Any] = {}
+
+
 class _Way:
   """From a table to smaller ones; each stands if its rows left out are predicted as well as before.
 
@@ -70,13 +85,23 @@ class _Way:
     self.table, self._config = reduced_tables.whole(x, y), config
     self._x, self._y = x, y
     self._num_shown = x.shape[1]
+    self._found = _Found(self.table)
     self._surrogate = gaussian_process.fit(x, y, config.surrogate)
     self._errors = self._errors_of(self._surrogate, self.table)
 
   def tables(self) -> list[Reduced]:
     """Those that it comes to: by changes whose numbers are simple, then by others as well."""
-    return [self.table._replace(error=float(self._errors[0])) for only_simple in (True, False)
-            if self.go_on(only_simple)]
+    return [self.known_table for only_simple in (True, False) if self.go_on(only_simple)]
+
+  @property
+  def known_table(self) -> Reduced:
+    """With the error of rows left out."""
+    return self.table._replace(error=float(self._errors[0]))
+
+  @property
+  def has_terms(self) -> bool:
+    """Whether terms beside a smooth function, of any factor, may be what is left to take away."""
+    return self.is_blurred and bool(self._without_term(frozenset(), only_simple=False)[1])
 
   @property
   def is_blurred(self) -> bool:
@@ -118,17 +143,24 @@ class _Way:
   def _is_small(self, errors: np.ndarray, surrogate: Surrogate) -> bool:
     return bool(errors[0] <= self._config.most_error and surrogate.left <= self._config.most_left)
 
-  def go_on(self, only_simple: bool) -> bool:
-    """Whether there is a smaller table than before."""
+  def go_on(self, only_simple: bool, *, has_any_terms: bool = False) -> bool:
+    """Whether there is a smaller table than before; `has_any_terms`: also by terms whose factor is not simple."""
     config = self._limits
     rejected: set[tuple[str, tuple]] = set()
     is_careful, num_rejected = False, 0
     while len(self.table.columns) > 1 and num_rejected < config.max_rejected and self._is_known:
       most = 1 if is_careful else len(self.table.columns)
-      link = ""
-      smaller, changes = _follow(self.table, self._surrogate.slopes, _of(link, rejected), most, only_simple, config)
+      link, changes = _BESIDE, list[Change]()
+      if self.is_blurred:
+        smaller, changes = self._without_term(_of(link, rejected), only_simple=not has_any_terms)
       if not changes:
-        smaller, changes, link = _behind_link(self.table, self._surrogate.slopes, rejected, config)
+        link = ""
+        of_y = self._remembered(frozenset(_of(link, rejected)), functools.partial(
+          invariances.find_changes, self.table.x, self.table.y, self._surrogate.slopes, config, _of(link, rejected)))
+        smaller, changes = _follow(self.table, self._surrogate.slopes, of_y, most, only_simple, config)
+      if not changes:
+        smaller, changes, link = self._remembered(("behind", frozenset(rejected)), functools.partial(
+          _behind_link, self.table, self._surrogate.slopes, rejected, config))
       if not changes:
         break
       if self._stands(smaller, is_inexact=all(change.has_number for change in changes)):
@@ -140,6 +172,24 @@ class _Way:
         num_rejected += 1
     self._num_shown, before = len(self.table.columns), self._num_shown
     return self._num_shown < before
+
+  def _without_term(self, rejected: Set[tuple], only_simple: bool) -> tuple[Reduced, list[Change]]:
+    """The table without the surest term that takes a column with it; and the change."""
+    terms = self._remembered("terms", functools.partial(
+      trend_terms.find_terms, self.table.x, self.table.y, self._config.surrogate, self._config.trend))
+    some = [change for change in terms if change.key not in rejected and (change.is_simple or not only_simple)]
+    if not some:
+      return self.table, []
+    change = min(some, key=lambda change: change.error)
+    return change.apply(self.table, self._surrogate.slopes)[0], [change]
+
+  def _remembered(self, key: Hashable, find: Callable[[], T]) -> T:
+    """What was found of this table before, by a key: it is looked at again for changes whose numbers are not simple."""
+    if self._found.table is not self.table:
+      self._found = _Found(self.table)
+    if key not in self._found.results:
+      self._found.results[key] = find()
+    return self._found.results[key]
 
   def _stands(self, smaller: Reduced, *, is_inexact: bool = False) -> bool:
     """Whether the way goes there; `is_inexact`: its number is known to some digits."""
@@ -206,13 +256,13 @@ def find_logarithms(table: Reduced, config: ReductionsConfig) -> tuple[int, ...]
 
 
 def _follow(
-  table: Reduced, slopes: np.ndarray, rejected: Set[tuple], most: int, only_simple: bool, config: ReductionsConfig
+  table: Reduced, slopes: np.ndarray, first: Sequence[Change], most: int, only_simple: bool, config: ReductionsConfig
 ) -> tuple[Reduced, list[Change]]:
-  """So many changes at most, as long as slopes leave no doubt of them."""
+  """So many changes at most, as long as slopes leave no doubt of them; `first`: what they allow of the table itself."""
   followed: list[Change] = []
   while len(followed) < most and len(table.columns) > 1:
-    known = frozenset() if followed else rejected  # of the table that the way has come to
-    found = [change for change in invariances.find_changes(table.x, table.y, slopes, config, known)
+    allowed = invariances.find_changes(table.x, table.y, slopes, config) if followed else first
+    found = [change for change in allowed
              if change.is_simple or (not only_simple and change.error <= config.sure)]
     least = min((change.error for change in found), default=0.0)
     limit = max(min(config.times_least * least, max(config.times_rough * least, config.sure)), config.fine)

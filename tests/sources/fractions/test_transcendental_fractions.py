@@ -64,6 +64,8 @@ def least(task, nodes):
   (SINGLE, "x*y + sqrt(x**2 + y**2)/(1 + y)", [(0.5, 3), (0.2, 2)]),
   (SINGLE, "x*(y + z*(z - y)/x)**2", [(0.5, 3), (0.2, 2), (2, 5)]),
   (SINGLE, "exp(-(2*y - 0.3)*(x**(1/y) - 1))", [(0.2, 0.9), (0.5, 3)]),
+  (SINGLE, "((-log(1 - x))**(-y) - 1)/y", [(0.1, 0.9), (0.3, 2)]),
+  (SINGLE, "x*(1 + log(1 + x)**y)", [(0.4, 3), (0.5, 2)]),
   (SINGLE, "(x**y + z*w)**(1/y)", [(1, 5), (1, 3), (1, 4), (2, 7)]),
   (SINGLE, "arccos((sin(z) - sin(x)*sin(y))/(cos(x)*cos(y)))", [(0.1, 0.7), (-0.4, 0.4), (-0.3, 0.1)]),
   (PAIRS, "(exp(x*y) - 1)/(exp(x*y) + exp(y) - 2)", [(0.1, 3), (0.2, 3)]),
@@ -71,11 +73,25 @@ def least(task, nodes):
   (PAIRS, "(1 - ((1 - x)/x)**y)/(1 - ((1 - x)/x)**z)", [(0.55, 0.7), (1, 8), (9, 20)]),
   (PAIRS, "x**y/(x**y + (1 - x)**y)**(1/y)", [(0.05, 0.95), (0.4, 2)]),
   (PAIRS, "x*(1 - x**y)**z/(1 + x**y)", [(0.05, 0.9), (1.1, 3), (1.1, 3)]),
+  (PAIRS, "((x + y)**z - x**z)/(z + 1)", [(0.5, 3), (0.4, 2), (0.3, 2)]),
   (PAIRS, "1/sqrt(x**2 + y**2) - 1/sqrt(x**2 + z**2)", [(0.5, 2), (0.2, 2), (2, 5)]),
   (BESIDE_AN_ANGLE, "sin(x)*(1 - exp(-y/z))/(1 - cos(x)*exp(-y/z))", [(0.1, 1.4), (1, 6), (2, 9)])])
 def test_laws_are_found(look, text, box):
   task = task_of(text, box)
   assert least(task, ask(task, look)) < 1e-20
+
+
+def test_of_few_columns_logarithms_are_bases_and_sums_have_an_exponent_in_common():
+  def asked(num_columns, allows=lambda token: True):
+    x = np.random.default_rng(1).uniform(0.2, 0.8, (50, num_columns))
+    some = transcendents.Candidates(x, [variable(i) for i in range(num_columns)], CONFIG.transcendents, allows)
+    with np.errstate(all="ignore"):
+      bases, pairs = some._bases(), some.pairs()
+    return {node.token for node in bases}, [each.nodes for each in pairs]
+  tokens, pairs = asked(3)
+  assert {"ln", "neg"} <= tokens and any(
+    all(node.token == "pow" and node.args[0].token == "+" for node in two) for two in pairs)
+  assert "ln" not in asked(4)[0] and "ln" not in asked(3, lambda token: token != "ln")[0]
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -188,21 +188,22 @@ def test_logarithms_leave_a_small_share_of_what_is_left_without(rng):
 # --- changes that are followed ---------------------------------------------------------------------------------------
 
 
-def following(monkeypatch, x, rounds, *, rejected=frozenset({"no"}), most=3, only_simple=True, **changes):
-  """Columns that were dropped of tables whose slopes tell of these changes, and what was said to be rejected."""
-  known, given = [], iter(rounds)
-  monkeypatch.setattr(invariances, "find_changes", lambda x, y, slopes, config, rejected: (
-    known.append((x.shape[1], set(rejected))) or next(given, [])))
+def following(monkeypatch, x, rounds, *, most=3, only_simple=True, **changes):
+  """Columns that were dropped of tables whose slopes tell of these changes, and how many there were."""
+  known, (first, *given) = [], iter(rounds)
+  further = iter(given)
+  monkeypatch.setattr(invariances, "find_changes", lambda x, y, slopes, config: (
+    known.append(x.shape[1]) or next(further, [])))
   table, followed = smaller_tables._follow(
-    reduced_tables.whole(x, x.sum(axis=1)), np.ones_like(x), rejected, most, only_simple, with_config(**changes))
+    reduced_tables.whole(x, x.sum(axis=1)), np.ones_like(x), first, most, only_simple, with_config(**changes))
   assert len(table.columns) == x.shape[1] - len(followed)
   return [(change.dropped, change.error) for change in followed], known
 
 
 def test_changes_are_followed_as_long_as_there_is_no_doubt(monkeypatch, x):
   sure, last = Change(1e-3, 0, {}), Change(1.1e-3, 1, {})
-  assert following(monkeypatch, x, [[sure], [sure]]) == ([(0, 1e-3)] * 2, [(3, {"no"}), (2, set())])
-  assert following(monkeypatch, x, [[last], [sure]]) == ([(1, 1.1e-3)], [(3, {"no"})])
+  assert following(monkeypatch, x, [[sure], [sure]]) == ([(0, 1e-3)] * 2, [2])
+  assert following(monkeypatch, x, [[last], [sure]]) == ([(1, 1.1e-3)], [])
   assert following(monkeypatch, x, [[sure], [sure]], most=1)[0] == [(0, 1e-3)]
   assert following(monkeypatch, x, [[]])[0] == []
 
@@ -368,7 +369,8 @@ def going_on(monkeypatch, x, script, *, stands, behind=(), **changes):
   """Goes on with changes that `_follow` finds, and those behind links; what these were asked."""
   way = way_of(monkeypatch, x, x[:, 0], [(0.0, 0.0)], **changes)
   asked, steps, verdicts, others = [], iter(script), iter(stands), iter(behind)
-  def follow(table, slopes, rejected, most, only_simple, config):
+  def follow(table, slopes, first, most, only_simple, config):
+    [rejected] = first
     asked.append((set(rejected), most, only_simple))
     found = next(steps, [])
     return (table._replace(columns=table.columns[len(found):]) if found else table), found
@@ -381,6 +383,7 @@ def going_on(monkeypatch, x, script, *, stands, behind=(), **changes):
       way.table = smaller
       return True
     return False
+  monkeypatch.setattr(invariances, "find_changes", lambda x, y, slopes, config, rejected: [rejected])
   monkeypatch.setattr(smaller_tables, "_follow", follow)
   monkeypatch.setattr(smaller_tables, "_behind_link", behind_link)
   monkeypatch.setattr(way, "_stands", decide)
@@ -424,8 +427,8 @@ def test_reductions_are_by_simple_numbers_then_by_others_and_logarithms(monkeypa
       self.table = whole._replace(steps=("first" if only_simple else "second",))
       return smaller[0 if only_simple else 1]
 
-    tables = smaller_tables._Way.tables
-    is_blurred = False
+    tables, known_table = smaller_tables._Way.tables, smaller_tables._Way.known_table
+    is_blurred = has_terms = False
 
     def follow_neighbours(self):
       assert not any(smaller)

@@ -1,0 +1,293 @@
+"""Products of powers whose exponents are straight lines of columns, with one inner sum, exact data:
+`y*z*x**(y - 1)*(1 - x**y)**(z - 1)`, `z*(x/w)**(-y)*(1 + x/w)**(y - 3)`, `(1 + (y - 1)/2*x**2)**(-y/(y - 1))`.
+
+The logarithm of such a product is linear in all but the inner sum. So what least squares leave tells of each sum by
+itself: of those without a constant, two hundred in ten milliseconds, and of others on a grid of it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import functools
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.config import LinearExponentsConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node, chain, negate, number, power, variable
+from symformer_jax.language.rules import Rule
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources.projections import without
+
+# A direction of which other terms leave no more than this share is none of its own.
+_LEAST_SHARE = 1e-10
+# What varies by less is a constant but for rounding.
+_LEAST_RANGE = 1e-6
+# What is left is told apart down to this, by constants that differ by this share, in so many steps.
+_TINY, _CLOSE, _MAX_STEPS = 1e-300, 1e-13, 60
+ONE = number(1.0)
+
+
+class _Factor(NamedTuple):
+  """A base, by its logarithm, to the power of a multiple of a formula; or the exponential of one, with no base.
+
+  Attributes:
+    values: of the logarithm times the formula [N].
+  """
+
+  base: Node | None
+  exponent: Node
+  values: np.ndarray
+
+
+class _WithConstant(NamedTuple):
+  """1 + c*m or 1 - c*m, by the sign.
+
+  Attributes:
+    places: of c, above 0, that are looked at first.
+  """
+
+  monomial: Node
+  sign: float
+  places: np.ndarray
+
+  def at(self, c: float) -> Node:
+    return _sum(ONE, _product(self.monomial, number(self.sign * c)))
+
+
+@np.errstate(all="ignore")  # what is not finite is left out
+def products_of(rows: Rows, columns: Sequence[int], rule: Rule, config: LinearExponentsConfig) -> list[Node]:
+  """The shortest such product that the rows meet; none of a y of both signs, or where none does."""
+  varies = rows.varying(columns)
+  if not 2 <= len(varies) <= config.max_columns or np.ptp(np.sign(rows.y)) or not np.all(rows.y):
+    return []
+  some = rows.sample(config.max_rows, seed=0)
+  table = _Table(some, varies, config)
+  if some.num_distinct < config.rows_per_term * table.num_terms or np.ptp(table.target) == 0:
+    return []
+  found = [table.written(base, config.exact) for base in table.nearest_plain()]
+  if not found and len(varies) <= config.max_columns_fitted:
+    written = (table.written(base, config.near) for base in table.fitted())
+    found = [node for node in written if expression.complexity(node) <= config.most_nodes_fitted]
+  allowed = [node for node in found if rule(node)]
+  return sorted(allowed, key=expression.complexity)[:1]
+
+
+class _Table:
+  """The logarithm of y, and what it is linear in.
+
+  Attributes:
+    target: the logarithm of the size of y [N]; num_terms: with an inner sum.
+  """
+
+  def __init__(self, rows: Rows, columns: Sequence[int], config: LinearExponentsConfig):
+    self._rows, self._config = rows, config
+    self._plain = [variable(column) for column in columns]
+    self.target = np.log(np.abs(rows.y))
+    self._sign = math.copysign(1.0, rows.y[0])
+    self._factors = list(self._outer())
+    products = [_product(one, other) for one, other in itertools.combinations(self._plain, 2)]
+    less = [_sum(each, number(-1.0)) for each in self._plain]
+    self._multipliers = self._usable([ONE, *self._plain, *(_inverse(each) for each in (*self._plain, *less)
+                                                           if np.ptp(np.sign(self._of(each))) == 0), *products])
+    self._basis = _directions(np.stack([each.values for each in self._factors], axis=1))
+    self._left = without(self.target, self._basis)
+    self.num_terms = len(self._factors) + len(self._multipliers)
+    self._size = float(self.target @ self.target)
+
+  def _usable(self, nodes: Sequence[Node]) -> list[tuple[Node, np.ndarray]]:
+    pairs = ((node, self._of(node)) for node in nodes)
+    return [(node, values) for node, values in pairs if np.all(np.isfinite(values))]
+
+  def _of(self, node: Node) -> np.ndarray:
+    return expression.evaluate(node, self._rows.x)
+
+  def _outer(self) -> Iterator[_Factor]:
+    """Columns and their inverses in exponentials, powers of columns with a line of columns as their exponent, powers
+    of a column and 1 more or less."""
+    yield _Factor(None, ONE, np.ones(len(self._rows)))
+    products = [_product(one, other) for one, other in itertools.combinations(self._plain, 2)]
+    inverses = [_inverse(each) for each in self._plain if np.ptp(np.sign(self._of(each))) == 0]
+    for node, values in self._usable([*self._plain, *inverses, *products]):
+      yield _Factor(None, node, values)
+    for base, values in self._usable(self._plain):
+      logarithms = np.log(values)
+      if np.all(np.isfinite(logarithms)):
+        yield _Factor(base, ONE, logarithms)
+        yield from (_Factor(base, node, logarithms * by) for node, by in self._usable(self._plain))
+    for base, values in self._usable([_sum(each, number(one)) for each in self._plain for one in (1.0, -1.0)]):
+      if np.all(values > 0):
+        yield _Factor(base, ONE, np.log(values))
+
+  def nearest_plain(self) -> list[Node]:
+    """Inner functions without a constant that the rows meet, the shortest first."""
+    found = []
+    for base in _inner(self._plain):
+      values = np.log(self._of(base))
+      is_usable = np.all(np.isfinite(values)) and np.ptp(values) > _LEAST_RANGE
+      if is_usable and self._left_by(values) <= self._config.exact * self._size:
+        found.append(base)
+    return sorted(found, key=expression.complexity)[: self._config.num_written]
+
+  def fitted(self) -> list[Node]:
+    """Inner sums with a constant that the rows meet."""
+    tries = []
+    for each in self._with_constants():
+      interruption.check()
+      left = [self._left_of(each, c) for c in each.places]
+      best = int(np.argmin(left))
+      tries.append((left[best], each, each.places[max(best - 1, 0)], each.places[min(best + 1, len(left) - 1)]))
+    found = []
+    for _, each, low, high in sorted(tries, key=lambda one: one[0])[: self._config.num_tried]:
+      c = _least(functools.partial(self._left_of, each), low, high)
+      if self._left_of(each, c) <= self._config.near * self._size:
+        found.append(each.at(c))
+    return found
+
+  def _with_constants(self) -> Iterator["_WithConstant"]:
+    config = self._config
+    spread = np.geomspace(1 / config.reach, config.reach, config.num_places)
+    shares = 1 - np.geomspace(config.nearest_to_zero, config.farthest_from_zero, config.num_places)[::-1]
+    for monomial in (*_some_monomials(self._plain), *_shifted_monomials(self._plain)):
+      values = self._of(monomial)
+      if np.all((values > 0) & np.isfinite(values)) and np.ptp(values) > _LEAST_RANGE * np.max(values):
+        yield _WithConstant(monomial, 1.0, spread / np.median(values))
+        yield _WithConstant(monomial, -1.0, shares / np.max(values))
+
+  def _left_of(self, each: "_WithConstant", c: float) -> float:
+    return self._left_by(np.log(self._of(each.at(c))))
+
+  def _left_by(self, logarithms: np.ndarray) -> float:
+    """Squared error with powers of a sum of these logarithms [N] besides."""
+    block = without(np.stack([logarithms * by for _, by in self._multipliers], axis=1), self._basis)
+    basis = _directions(block)
+    left = without(self._left, basis) if basis.shape[1] else self._left
+    value = float(left @ left)
+    return value if math.isfinite(value) else math.inf
+
+  def written(self, base: Node, most: float) -> Node:
+    """The product with powers of this sum, of the fewest factors that leave this share of the squares at most."""
+    logarithms = np.log(self._of(base))
+    factors = [*self._factors, *(_Factor(base, node, logarithms * by) for node, by in self._multipliers)]
+    chosen, coefficients = self._sparse(factors, most * self._size)
+    by_base: dict[Node | None, list[Node]] = {}
+    for place, coefficient in zip(chosen, coefficients, strict=True):
+      exponent = tidy(_product(factors[place].exponent, number(float(coefficient))))
+      by_base.setdefault(factors[place].base, []).append(exponent)
+    powers = [Node("exp", (chain("+", terms),)) if base is None else power(base, chain("+", terms))
+              for base, terms in by_base.items()]
+    return tidy(chain("*", [number(self._sign), *powers]))
+
+  def _sparse(self, factors: Sequence[_Factor], most: float) -> tuple[list[int], np.ndarray]:
+    """Places of factors of which none can be left out, and their coefficients: backward elimination."""
+    design = np.stack([each.values for each in factors], axis=1)
+    lengths = np.linalg.norm(design, axis=0)
+    kept = [i for i in range(len(factors)) if lengths[i] > 0]
+    unit = design / np.where(lengths > 0, lengths, 1.0)
+
+    def solve(places: Sequence[int]) -> tuple[np.ndarray, float]:
+      solution = np.linalg.lstsq(unit[:, places], self.target, rcond=None)[0]
+      left = self.target - unit[:, places] @ solution
+      return solution, float(left @ left)
+
+    solution, left = solve(kept)
+    most = max(most, self._config.times_left * left)
+    needed: set[int] = set()
+    while len(needed) < len(kept):
+      open_places = [k for k, place in enumerate(kept) if place not in needed]
+      least = min(open_places, key=lambda k: abs(solution[k]))
+      fewer = [place for k, place in enumerate(kept) if k != least]
+      tried, left = solve(fewer) if fewer else (np.zeros(0), math.inf)
+      if left <= most:
+        kept, solution = fewer, tried
+      else:
+        needed.add(kept[least])
+    return kept, solution / lengths[kept]
+
+
+def _directions(design: np.ndarray) -> np.ndarray:
+  """An orthonormal basis of columns [N, K], without what others leave next to nothing of."""
+  lengths = np.linalg.norm(design, axis=0)
+  usable = np.isfinite(lengths) & (lengths > _LEAST_SHARE)
+  if not usable.any():
+    return np.zeros((len(design), 0))
+  left, sizes, _ = np.linalg.svd(design[:, usable] / lengths[usable], full_matrices=False)
+  return left[:, sizes > _LEAST_SHARE * sizes[0]]
+
+
+def _least(function: Callable[[float], float], low: float, high: float) -> float:
+  """The number above 0 between two where a function is least, which may be next to nothing there."""
+  found = optimize.minimize_scalar(
+    lambda log: math.log(max(function(math.exp(log)), _TINY)), bounds=(math.log(low), math.log(high)), method="bounded",
+    options={"xatol": _CLOSE, "maxiter": _MAX_STEPS})
+  return math.exp(float(found.x))
+
+
+def _sums(plain: Sequence[Node]) -> Iterator[Node]:
+  """1 + m, 1 - m, m - 1 of monomials and powers; sums and differences of two columns, and of their squares."""
+  for one, other in itertools.combinations(plain, 2):
+    for a, b in ((one, other), (_square(one), _square(other))):
+      yield from (_sum(a, b), _sum(a, negate(b)), _sum(b, negate(a)))
+  for each in dict.fromkeys([*_some_monomials(plain), *_more_monomials(plain)]):
+    yield from (_sum(ONE, each), _sum(ONE, negate(each)), _sum(each, number(-1.0)))
+
+
+def _inner(plain: Sequence[Node]) -> Iterator[Node]:
+  """Sums (see `_sums`), logarithms, 1 plus or minus an exponential, waves: what is not above 0 in all rows is none."""
+  yield from _sums(plain)
+  inverses = list(map(_inverse, plain))
+  for each in (*plain, *(_sum(ONE, some) for some in (*plain, *map(negate, (*plain, *inverses))))):
+    yield from (Node("ln", (each,)), negate(Node("ln", (each,))))
+  products = [_product(one, other) for one, other in itertools.combinations(plain, 2)]
+  quotients = [_product(one, _inverse(other)) for one, other in itertools.permutations(plain, 2)]
+  for each in (*plain, *inverses, *products, *quotients):
+    exponential = Node("exp", (negate(each),))
+    yield from (_sum(ONE, exponential), _sum(ONE, negate(exponential)))
+  yield from (Node(token, (each,)) for each in plain for token in ("sin", "cos"))
+
+
+def _shifted_monomials(plain: Sequence[Node]) -> list[Node]:
+  return [_product(_sum(one, number(-1.0)), _square(other)) for one, other in itertools.permutations(plain, 2)]
+
+
+def _some_monomials(plain: Sequence[Node]) -> list[Node]:
+  """Of one column, of the quotient of two; powers of a column to another."""
+  quotients = [_product(one, _inverse(other)) for one, other in itertools.combinations(plain, 2)]
+  raised = [power(one, other) for one, other in itertools.permutations(plain, 2)]
+  return [*plain, *map(_square, plain), *quotients, *map(_square, quotients), *raised]
+
+
+def _more_monomials(plain: Sequence[Node]) -> list[Node]:
+  products = [_product(one, other) for one, other in itertools.combinations(plain, 2)]
+  quotients = [_product(one, _inverse(other)) for one, other in itertools.permutations(plain, 2)]
+  raised = [power(base, exponent) for base in (*products, *quotients) for exponent in plain
+            if not _columns_of(base) & _columns_of(exponent)]
+  inverse = [power(one, _inverse(other)) for one, other in itertools.permutations(plain, 2)]
+  roots = [Node("sqrt", (each,)) for each in plain]
+  return [*products, *map(_square, products), *quotients, *map(_square, quotients), *map(_inverse, plain),
+          *(_inverse(_square(each)) for each in plain), *raised, *inverse, *roots]
+
+
+def _columns_of(node: Node) -> set[int]:
+  return {int(each.value) for each in expression.walk(node) if each.token == expression.VARIABLE
+          and each.value is not None}
+
+
+def _square(node: Node) -> Node:
+  return power(node, number(2.0))
+
+
+def _inverse(node: Node) -> Node:
+  return Node("inv", (node,))
+
+
+def _sum(one: Node, other: Node) -> Node:
+  return Node("+", (one, other))
+
+
+def _product(one: Node, other: Node) -> Node:
+  return Node("*", (one, other))

@@ -1,0 +1,151 @@
+"""Products of powers whose exponents are straight lines of columns, with one inner sum or function."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from symformer_jax.engine.config import DEFAULT, ClosedFormsConfig, LinearExponentsConfig
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.task import make_task
+from symformer_jax.language import expression, parser
+from symformer_jax.language.expression import number, variable
+from symformer_jax.language.rules import Restrictions, Rule
+from symformer_jax.sources import linear_exponents
+from symformer_jax.sources.closed_forms import ClosedForms
+from symformer_jax.sources.linear_exponents import products_of
+
+CONFIG = DEFAULT.closed_forms.linear_exponents
+NAMES = ("x", "y", "z", "w", "v")
+
+
+def rows_of(text, box, *, num_rows=256, noise=0.0):
+  rng = np.random.default_rng(3)
+  x = np.column_stack([rng.uniform(low, high, num_rows) for low, high in box])
+  y = expression.evaluate(parser.parse(text, NAMES[: len(box)]), x)
+  return Rows(x, y + noise * np.std(y) * rng.normal(size=num_rows), np.ones(num_rows))
+
+
+def found_in(rows, config=CONFIG, rule=None):
+  num_columns = rows.x.shape[1]
+  return products_of(rows, range(num_columns), rule or Rule(num_columns), config)
+
+
+def share_left(node, rows):
+  return np.mean((expression.evaluate(node, rows.x) - rows.y) ** 2) / np.var(rows.y)
+
+
+@pytest.mark.parametrize(("text", "box", "most_nodes"), [
+  ("-3*z*y*x**(y - 1)*(1 + x**y)**(-z)", ((0.1, 4), (0.6, 4), (0.5, 3)), 28),
+  ("2*(x/z)**y*(1 - x/z)**(w - 1)", ((0.5, 1), (0.5, 3), (1.2, 3), (0.5, 4)), 28),
+  ("z*(y**2 - x**2)**(1.5 - z)", ((0.5, 1), (1.2, 3), (0.5, 4)), 18),
+  ("x*(1 - exp(-y*z))**(2*w)", ((5, 40), (0.05, 0.5), (1, 20), (0.6, 4)), 20),
+  ("x**2*(-log(1 - y))**(1/z)", ((1, 10), (0.05, 0.95), (0.8, 4)), 18),
+  ("7*sin(y)**(2*x)*x**y", ((0.5, 3), (0.3, 1.4)), 16),
+  ("(y + 1)**2.5*exp(x*z)*(x + z)**y", ((0.5, 1), (1.2, 3), (0.5, 2)), 20),
+  ("x*exp(-0.3*y)*(1 + 1/x)**(-y/(y - 1))", ((0.5, 3), (1.2, 3)), 28),
+])
+def test_products_are_met_exactly_and_have_no_idle_factor(text, box, most_nodes):
+  rows = rows_of(text, box)
+  [node] = found_in(rows)
+  assert share_left(node, rows) < 1e-24 and expression.complexity(node) <= most_nodes
+
+
+@pytest.mark.parametrize(("text", "box"), [
+  ("(1 + 0.37*x**2)**(-y/(y - 1))*x", ((0.2, 3), (1.2, 3))),
+  ("z*(1 - 0.21*x/y)**(z + 2)", ((0.5, 3), (1.2, 3), (0.5, 2))),
+  ("x*sqrt(y)*(1 + (y - 1)/3*x**2)**(-2*y)", ((0.2, 3), (1.2, 1.7))),
+])
+def test_a_constant_of_the_sum_is_fitted(text, box):
+  rows = rows_of(text, box)
+  [node] = found_in(rows)
+  assert 1e-30 < share_left(node, rows) < 1e-14
+  plain = dataclasses.replace(CONFIG, max_columns_fitted=1)
+  assert found_in(rows, plain) == []
+
+
+@pytest.mark.parametrize(("text", "noise"), [
+  ("z*x**y*(1 + x)**z", 1e-6), ("x*sin(7*y) + 2*z", 0.0), ("x*cos(5*y)*z", 0.0), ("log(1 + x + y*z) + z", 0.0)])
+def test_of_what_is_no_such_product_there_is_none(text, noise):
+  assert found_in(rows_of(text, ((0.5, 2), (0.5, 3), (0.5, 2)), noise=noise)) == []
+
+
+def test_one_column_five_few_rows_and_a_zero_have_none():
+  text = "z*x**y*(1 + x)**z"
+  rows = rows_of(text, ((0.5, 2), (0.5, 3), (0.5, 2)))
+  assert len(found_in(rows)) == 1
+  assert products_of(rows, (0,), Rule(3), CONFIG) == []
+  assert found_in(rows, dataclasses.replace(CONFIG, max_columns=2)) == []
+  assert found_in(rows_of(text, ((0.5, 2), (0.5, 3), (0.5, 2)), num_rows=40)) == []
+  assert found_in(dataclasses.replace(rows, y=np.where(np.arange(256) == 3, 0.0, rows.y))) == []
+  assert found_in(dataclasses.replace(rows, y=np.full(256, 2.0))) == []
+  assert found_in(dataclasses.replace(rows, x=rows.x[:, [0, 0, 0]] * [1.0, 0.0, 0.0])) == []
+
+
+def test_operators_that_may_not_be_used_are_not():
+  rows = rows_of("x**2*(-log(1 - y))**(1/z)", ((1, 10), (0.05, 0.95), (0.8, 4)))
+  task = make_task((rows.x, rows.y), NAMES[:3], SearchOptions(
+    restrictions=Restrictions(operators=("+", "*", "pow", "exp"))))
+  assert found_in(rows, rule=task.rule) == []
+
+
+def asked_of(config):
+  rows = rows_of("z*x**y*(1 + x)**z", ((0.5, 2), (0.5, 3), (0.5, 2)))
+  options = SearchOptions(config=dataclasses.replace(DEFAULT, closed_forms=config))
+  task = make_task((rows.x, rows.y), NAMES[:3], options)
+  return min(share_left(node, rows) for node in ClosedForms(options.config)._proposal(task).nodes)
+
+
+def test_closed_forms_have_them_unless_they_are_left_out():
+  assert asked_of(ClosedFormsConfig()) < 1e-20 < asked_of(ClosedFormsConfig(has_linear_exponents=False))
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+def table_of(text, box, config=CONFIG):
+  rows = rows_of(text, box, num_rows=100)
+  return linear_exponents._Table(rows, range(len(box)), config), rows
+
+
+def test_what_is_left_beside_an_inner_sum_is_that_of_least_squares():
+  table, rows = table_of("x**y*(x + y)**(0.3*x*y) + 0.1*sin(9*x)", ((0.5, 2), (1.3, 3)))
+  inner = np.log(rows.x.sum(axis=1))
+  x, y = rows.x.T
+  ones = np.ones(100)
+  outer = [ones, x, y, 1 / x, 1 / y, x * y, *(np.log(a) * by for a in (x, y) for by in (ones, x, y)),
+           np.log(1 + x), np.log(1 + y), np.log(y - 1)]
+  inside = [inner * by for by in (ones, x, y, 1 / x, 1 / y, 1 / (y - 1), x * y)]
+  design = np.column_stack([each / np.linalg.norm(each) for each in (*outer, *inside)])
+  left = np.log(rows.y) - design @ np.linalg.lstsq(design, np.log(rows.y), rcond=None)[0]
+  assert table._left_by(inner) == pytest.approx(left @ left, rel=1e-6)
+
+
+def test_factors_that_are_not_needed_are_left_out_one_by_one(rng):
+  table, rows = table_of("3*x**2*y", ((0.5, 2), (1.3, 3)))
+  chosen, coefficients = table._sparse(table._factors, 0.0)
+  kept = {(table._factors[i].base, table._factors[i].exponent): c for i, c in zip(chosen, coefficients, strict=True)}
+  assert kept == {(None, number(1.0)): pytest.approx(np.log(3)), (variable(0), number(1.0)): pytest.approx(2.0),
+                  (variable(1), number(1.0)): pytest.approx(1.0)}
+
+
+def test_directions_are_those_that_are_not_told_by_others(rng):
+  design = rng.normal(size=(50, 3))
+  twice = np.column_stack([design, design[:, 0] - 2 * design[:, 1], np.zeros(50), np.full(50, np.inf)])
+  basis = linear_exponents._directions(twice)
+  assert basis.shape == (50, 3)
+  np.testing.assert_allclose(basis @ (basis.T @ design), design, atol=1e-12)
+  assert linear_exponents._directions(np.zeros((50, 2))).shape == (50, 0)
+
+
+def test_the_least_of_a_function_lies_between_two_numbers():
+  assert linear_exponents._least(lambda at: (at - 0.3) ** 2, 0.1, 2.0) == pytest.approx(0.3, abs=1e-8)
+  assert linear_exponents._least(lambda at: at + 2, 0.1, 2.0) == pytest.approx(0.1, rel=1e-4)
+
+
+@pytest.mark.parametrize("wrong", [
+  "max_columns", "max_columns_fitted", "max_rows", "rows_per_term", "num_places", "num_tried", "num_written"])
+def test_counts_are_above_0(wrong):
+  with pytest.raises(ValueError):
+    LinearExponentsConfig(**{wrong: 0})
