@@ -336,8 +336,8 @@ class QuadraticsConfig:
   elimination: EliminationConfig = EliminationConfig()
   # The same of functions of columns, for data without errors; what has no more digits is rounded.
   views: ViewsConfig = ViewsConfig(
-    functions=("cosines", "sines", "angles", "roots", "circles", "exponentials", "logarithms"), product_functions=(),
-    has_powers=False)
+    functions=("cosines", "sines", "angles", "degrees", "roots", "circles", "exponentials", "logarithms"),
+    product_functions=(), has_powers=False)
   view_degrees: tuple[tuple[int, int, int], ...] = (
     (0, 2, 2), (0, 2, 4), (1, 2, 3), (2, 2, 2), (0, 4, 5), (4, 3, 2))
   view_elimination: EliminationConfig = EliminationConfig(vanishing=1e-12, kept_share=10.0, max_terms=16)

@@ -16,7 +16,7 @@ from symformer_jax.engine.config import DEFAULT, QuadraticsConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, number, substitute, variable
+from symformer_jax.language.expression import Node, chain, number, power, substitute, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.fractions import factoring, null_vectors, polynomials, views
@@ -170,10 +170,20 @@ def _written(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: float)
     return None
   if len(above) == 1 and not any(next(iter(above))):
     root = _square_root({powers: 0.25 * value for powers, value in discriminant.items()}, x)
-    return tidy(Node("+", (_multiple(linear, -0.5), _signed(root, sign))))
-  top = Node("+", (_multiple(linear, -1.0), _signed(_square_root(discriminant, x), sign)))
+    half = _multiple(linear, -0.5)
+    root = _shorter(root, half, _product(above, rest), 1.0)
+    return tidy(Node("+", (half, _signed(root, sign))))
+  negative = _multiple(linear, -1.0)
+  root = _shorter(_square_root(discriminant, x), negative, _product(above, rest), 4.0)
+  top = Node("+", (negative, _signed(root, sign)))
   bottom = factoring.to_node({powers: 2 * value for powers, value in above.items()})
   return tidy(Node("*", (top, Node("inv", (bottom,)))))
+
+
+def _shorter(root: Node, half: Node, product: Polynomial, factor: float) -> Node:
+  """The root of a discriminant, or that of a square less a product: where many terms are put together none is short."""
+  apart = Node("sqrt", (Node("+", (power(half, number(2.0)), _multiple(product, -factor))),))
+  return min(tidy(root), tidy(apart), key=expression.complexity)
 
 
 def _written_below(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: float) -> Node | None:

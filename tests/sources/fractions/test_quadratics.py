@@ -32,6 +32,7 @@ ROOTS = (
   ("y*cos(x) + sqrt(z**2 - y**2*sin(x)**2)", ((0.1, 6), (1, 2), (3, 6))),
   ("x*cos(y)*(x*sin(y) + sqrt(x**2*sin(y)**2 + 2*z))", ((1, 4), (0.2, 1.3), (0.5, 3))),
   ("(sqrt(2*y/(x + y)) - 1)/sqrt(x)", ((1, 4), (1, 6))),
+  ("sqrt((0.3*y*sin(pi*x/180))**2 + y*z) - 0.3*y*sin(pi*x/180)", ((20, 70), (1, 15), (0.5, 6))),
 )
 SQUARES = (
   ("((cos(x) - sqrt(y**2 - sin(x)**2))/(cos(x) + sqrt(y**2 - sin(x)**2)))**2", ((0, 1.5), (1.3, 2.6))),
@@ -93,6 +94,16 @@ def test_a_root_is_found_and_is_the_same_elsewhere(text, box):
   [node] = find(table(text, box))
   other = table(text, box, seed=1)
   np.testing.assert_allclose(expression.evaluate(node, other.x), other.y, rtol=1e-6, atol=1e-9 * np.std(other.y))
+
+
+def test_a_discriminant_of_many_terms_stays_a_square_less_a_product():
+  text = "(x + 1.3*y*z + 0.7*z**2 - sqrt((x + 1.3*y*z + 0.7*z**2)**2 - 3*x*y))/2"
+  rows = table(text, ((2, 5), (0.5, 2), (1, 3)))
+  [node] = find(rows)
+  np.testing.assert_allclose(expression.evaluate(node, rows.x), rows.y, rtol=1e-7)
+  assert expression.complexity(node) <= 42
+  few = find(table("(x + sqrt(x**2 - 3*x*y))/2", ((5, 9), (0.5, 1))))[0]  # as a power of x it is shorter
+  assert not any(each.token == "pow2" and each.args[0].token == "*" for each in expression.walk(few))
 
 
 @pytest.mark.parametrize(("inside", "sign", "beside"), [
