@@ -294,8 +294,8 @@ def test_fractions_within_functions_are_of_degrees_up_to_three_and_three_rows_a_
     above.shape[1] - 1, below.shape[1] - 1))
   rows = Rows(np.linspace(1, 2, 400)[:, None], np.ones(400), np.ones(400))
   found = [degrees for _, degrees in linked_fractions._equations(rows, (0,), Rule(1), PLAIN_LINKED)]
-  # The fourth degree is that of a polynomial alone.
-  every = set(itertools.product(range(4), repeat=2)) - {(0, 0), (1, 3), (2, 3)} | {(4, 0)}
+  # The fourth degree is that of a polynomial alone, or its inverse.
+  every = set(itertools.product(range(4), repeat=2)) - {(0, 0), (1, 3), (2, 3)} | {(4, 0), (0, 4)}
   assert set(found) == every and len(found) == len(every)
   few = Rows(rows.x[:12], rows.y[:12], rows.weights[:12])
   assert {sum(degrees) for _, degrees in linked_fractions._equations(few, (0,), Rule(1), PLAIN_LINKED)} == {1, 2}
@@ -348,8 +348,8 @@ def test_four_bases_are_tried_of_the_square_of_y_too_and_then_products_of_one_co
     [power] = set(np.round(np.log(equation.y[1:]) / np.log(x[1:]), 9))
     found.append((power, len(basis.above), len(basis.below), basis.degree))
   powers = [power for power, *_ in found]
-  assert powers == [1, 2] * 4 + [3, 4, 6, 1.5] + [1] * 10  # y is x
-  assert [sizes for _, *sizes in found[8:12]] == [[1, 1, 2]] * 4
+  assert powers == [1, 2] * 4 + [3, 3, 4, 4, 6, 6, 1.5, 1.5] + [1] * 10  # y is x
+  assert [sizes for _, *sizes in found[8:16]] == [[1, 1, 2], [2, 1, 1]] * 4
 
 
 # --- exact fractions -------------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ class FunctionFractionsConfig:
   # Of one column: powers that multiply y, and the degrees of such fractions: laws go to the fifth (Planck's, of
   # wavelengths). With powers up to the fifth among the terms the right constant does not stand out. Each takes .03 s.
   multipliers: tuple[float, ...] = (2, 3, 5, 0.5)
-  degrees_of_multiples: tuple[int, int, int, float] = (0, 0, 2, 1)
+  degrees_of_multiples: tuple[tuple[int, int, int, float], ...] = ((0, 0, 2, 1), (1, 0, 1, 1))
   # Arguments of each family: exponents of monomials of one column, of two. Of all these the first so many: a
   # turn without success takes .6 to .9 seconds of one column, .7 and more of three or four.
   max_arguments: int = 90
@@ -222,7 +222,8 @@ class LinkedFractionsConfig:
   rows_per_term: int = 3
   # Total degrees of P and Q, few terms first.
   degrees: tuple[tuple[int, int], ...] = (
-    (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2), (3, 0), (0, 3), (3, 1), (3, 2), (3, 3), (4, 0))
+    (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2), (3, 0), (0, 3), (3, 1), (3, 2), (3, 3), (4, 0),
+    (0, 4))
   # ... of sines and cosines of columns that may be angles.
   degrees_of_waves: tuple[tuple[int, int], ...] = ((2, 0), (2, 1), (2, 2), (3, 0))
   # Constants of each family: exponents, of a y whose largest value is so many times the least; what an exponential's
@@ -376,8 +377,11 @@ class ExactFractionsConfig:
   far: float = 30.0
   # Rows times columns squared, over all views and functions of y that are tried: half a second on one core.
   max_work: float = 1.5e9
-  # Bases of a view that are looked at closely where spaces meet, for one function of y, and all such looks.
+  # Bases of a view that are looked at closely where spaces meet, for one function of y, also of one or two functions of
+  # a single column, and all such looks. These meet nearly all smooth functions in bases that are large enough: with
+  # eight two views took all looks, and that of `sqrt((log(1 + x) - x/(1 + x))/x)` was not come to.
   max_bases: int = 8
+  max_bases_of_one: int = 2
   max_eliminations: int = 96
   elimination: EliminationConfig = EliminationConfig(vanishing=1e-12, kept_share=10.0, max_terms=24)
   # Where y has errors: what share a leap leaves, how many leaps are followed and fractions offered, and how these are
@@ -394,5 +398,6 @@ class ExactFractionsConfig:
   factoring: FactoringConfig = FactoringConfig()
 
   def __post_init__(self) -> None:
-    check_counts(self, "max_degree", "max_rows", "num_digits", "max_bases", "max_eliminations", "num_near")
+    check_counts(self, "max_degree", "max_rows", "num_digits", "max_bases", "max_bases_of_one", "max_eliminations",
+                 "num_near")
     check_names("links", self.links, LINKS)

@@ -33,6 +33,8 @@ from symformer_jax.sources.stateless import Stateless
 
 # What is looked for: fractions of the columns; of functions of them, and of columns where y has errors.
 COLUMNS, VIEWS = LOOKS = ("columns", "views")
+# Of one column views of so many functions and no more meet most smooth ones, in bases that are large enough.
+_FEW_PARTS = 2
 # Functions of y that are angles, which may be in degrees.
 ARCS = ("asin", "acos", "atan")
 # A cosine squared is 1 to rounding.
@@ -131,17 +133,19 @@ def _first(
     return [node for node in short if np.isfinite(expression.evaluate(node, rows.x)).all() and rule(node)]
 
   budget = _Budget(own.max_work, own.max_eliminations)
+  few = dataclasses.replace(config, exact_fractions=dataclasses.replace(own, max_bases=own.max_bases_of_one))
   near: list[Node] = []
   for table in tables:
     is_plain = _is_plain(table.view)
     if (not is_plain and VIEWS not in looks) or not budget.pays(table.work):  # its own part, for all functions of y
       break
     asked = (*ways, *(arcs if views.is_of_degrees(table.view) else ()))
+    is_of_one = len(inner) == 1 and len(table.view) <= _FEW_PARTS
     for way in asked if table.is_usable and (not is_plain or COLUMNS in looks) else ():
       interruption.check()
       if not budget.pays(table.work):
         break
-      if nodes := usable(way(table, y, config, budget), table):
+      if nodes := usable(way(table, y, few if is_of_one else config, budget), table):
         return nodes
     if is_plain and table.is_usable and VIEWS in looks:
       near = usable([node for link in links for node in _near(table, link, y, own)], table)

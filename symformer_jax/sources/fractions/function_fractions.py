@@ -238,7 +238,7 @@ def _equations(rows: Rows, columns: Sequence[int], rule: Rule, config: FunctionF
   first, others = bases[: config.num_bases_of_links], bases[config.num_bases_of_links :]
   yield from ((basis, equation, undo) for basis in first for undo, equation in links)
   if len(columns) == 1:
-    of_multiples = list(_bases(columns, rows.x, [config.degrees_of_multiples]))
+    of_multiples = list(_bases(columns, rows.x, config.degrees_of_multiples))
     yield from ((basis, equation, undo) for undo, equation in _multiples(rows, columns[0], rule, config)
                 for basis in of_multiples)
   yield from ((basis, equation, undo) for basis in others for undo, equation in links[:1])
