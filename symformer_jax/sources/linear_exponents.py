@@ -6,6 +6,7 @@ itself: of those without a constant, two hundred in ten milliseconds, and of oth
 """
 
 from collections.abc import Callable, Iterator, Sequence
+import dataclasses
 import functools
 import itertools
 import math
@@ -61,20 +62,46 @@ class _WithConstant(NamedTuple):
 
 @np.errstate(all="ignore")  # what is not finite is left out
 def products_of(rows: Rows, columns: Sequence[int], rule: Rule, config: LinearExponentsConfig) -> list[Node]:
-  """The shortest such product that the rows meet; none of a y of both signs, or where none does."""
+  """The shortest such product that the rows meet, of a y of both signs times an inner function or a wave of a product
+  or a quotient that has them; none where none is met.
+  """
   varies = rows.varying(columns)
-  if not 2 <= len(varies) <= config.max_columns or np.ptp(np.sign(rows.y)) or not np.all(rows.y):
+  if not 2 <= len(varies) <= config.max_columns or not np.all(rows.y):
     return []
   some = rows.sample(config.max_rows, seed=0)
-  table = _Table(some, varies, config)
-  if some.num_distinct < config.rows_per_term * table.num_terms or np.ptp(table.target) == 0:
+  if np.ptp(np.sign(rows.y)) == 0:
+    return sorted(filter(rule, _products(some, varies, config)), key=expression.complexity)[:1]
+  plain = dataclasses.replace(config, max_columns_fitted=1)
+  for sign in _signs(rows, [variable(column) for column in varies]):
+    of_one_sign = dataclasses.replace(some, y=some.y / expression.evaluate(sign, some.x))
+    found = (tidy(_product(node, sign)) for node in _products(of_one_sign, varies, plain))
+    if allowed := sorted(filter(rule, found), key=expression.complexity):
+      return allowed[:1]
+  return []
+
+
+def _signs(rows: Rows, plain: Sequence[Node]) -> Iterator[Node]:
+  """Functions that change their sign where y does."""
+  products = [_product(one, other) for one, other in itertools.combinations(plain, 2)]
+  quotients = [_product(one, _inverse(other)) for one, other in itertools.permutations(plain, 2)]
+  waves = (Node(token, (each,)) for each in (*products, *quotients) for token in ("sin", "cos"))
+  for each in (*plain, *_inner(plain), *waves):
+    values = expression.evaluate(each, rows.x)
+    if np.all(np.isfinite(values) & (values != 0)) and np.ptp(np.sign(values) * np.sign(rows.y)) == 0:
+      yield each
+
+
+def _products(rows: Rows, columns: Sequence[int], config: LinearExponentsConfig) -> list[Node]:
+  """Of a y of one sign."""
+  interruption.check()
+  table = _Table(rows, columns, config)
+  if rows.num_distinct < config.rows_per_term * table.num_terms or np.ptp(table.target) == 0:
     return []
   found = [table.written(base, config.exact) for base in table.nearest_plain()]
-  if not found and len(varies) <= config.max_columns_fitted:
-    written = (table.written(base, config.near) for base in table.fitted())
-    found = [node for node in written if expression.complexity(node) <= config.most_nodes_fitted]
-  allowed = [node for node in found if rule(node)]
-  return sorted(allowed, key=expression.complexity)[:1]
+  if found or len(columns) > config.max_columns_fitted:
+    return found
+  written = (table.written(base, config.near) for base in table.fitted())
+  return [node for node in written if expression.complexity(node) <= config.most_nodes_fitted]
 
 
 class _Table:
@@ -107,12 +134,13 @@ class _Table:
     return expression.evaluate(node, self._rows.x)
 
   def _outer(self) -> Iterator[_Factor]:
-    """Columns and their inverses in exponentials, powers of columns with a line of columns as their exponent, powers
-    of a column and 1 more or less."""
+    """Columns, their inverses and squares, products and quotients of two in exponentials, powers of columns with a line
+    of columns as their exponent, powers of a column and 1 more or less."""
     yield _Factor(None, ONE, np.ones(len(self._rows)))
     products = [_product(one, other) for one, other in itertools.combinations(self._plain, 2)]
     inverses = [_inverse(each) for each in self._plain if np.ptp(np.sign(self._of(each))) == 0]
-    for node, values in self._usable([*self._plain, *inverses, *products]):
+    quotients = [_product(one, other) for one in self._plain for other in inverses if one != other.args[0]]
+    for node, values in self._usable([*self._plain, *inverses, *products, *quotients, *map(_square, self._plain)]):
       yield _Factor(None, node, values)
     for base, values in self._usable(self._plain):
       logarithms = np.log(values)

@@ -45,6 +45,10 @@ def share_left(node, rows):
   ("7*sin(y)**(2*x)*x**y", ((0.5, 3), (0.3, 1.4)), 16),
   ("(y + 1)**2.5*exp(x*z)*(x + z)**y", ((0.5, 1), (1.2, 3), (0.5, 2)), 20),
   ("x*exp(-0.3*y)*(1 + 1/x)**(-y/(y - 1))", ((0.5, 3), (1.2, 3)), 28),
+  # of both signs
+  ("x*exp(-y/z)*cos(w*y)", ((1, 4), (0.1, 5), (1, 4), (1, 3)), 16),
+  ("(x - y)*x**y*(1 + z)**(2*y)", ((0.5, 2), (0.4, 2), (0.5, 3)), 18),
+  ("-log(z)*x**y*(1 + x)**(-y)", ((0.5, 2), (0.4, 2), (0.3, 3)), 16),
 ])
 def test_products_are_met_exactly_and_have_no_idle_factor(text, box, most_nodes):
   rows = rows_of(text, box)
@@ -66,7 +70,7 @@ def test_a_constant_of_the_sum_is_fitted(text, box):
 
 
 @pytest.mark.parametrize(("text", "noise"), [
-  ("z*x**y*(1 + x)**z", 1e-6), ("x*sin(7*y) + 2*z", 0.0), ("x*cos(5*y)*z", 0.0), ("log(1 + x + y*z) + z", 0.0)])
+  ("z*x**y*(1 + x)**z", 1e-6), ("x*sin(7*y) + 2*z", 0.0), ("x*sin(5*y) + z - 1", 0.0), ("x*cos(5*y)*z", 0.0), ("log(1 + x + y*z) + z", 0.0)])
 def test_of_what_is_no_such_product_there_is_none(text, noise):
   assert found_in(rows_of(text, ((0.5, 2), (0.5, 3), (0.5, 2)), noise=noise)) == []
 
@@ -114,7 +118,7 @@ def test_what_is_left_beside_an_inner_sum_is_that_of_least_squares():
   inner = np.log(rows.x.sum(axis=1))
   x, y = rows.x.T
   ones = np.ones(100)
-  outer = [ones, x, y, 1 / x, 1 / y, x * y, *(np.log(a) * by for a in (x, y) for by in (ones, x, y)),
+  outer = [ones, x, y, 1 / x, 1 / y, x * y, x / y, y / x, x**2, y**2, *(np.log(a) * by for a in (x, y) for by in (ones, x, y)),
            np.log(1 + x), np.log(1 + y), np.log(y - 1)]
   inside = [inner * by for by in (ones, x, y, 1 / x, 1 / y, 1 / (y - 1), x * y)]
   design = np.column_stack([each / np.linalg.norm(each) for each in (*outer, *inside)])

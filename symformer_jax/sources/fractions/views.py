@@ -13,7 +13,7 @@ import numpy as np
 
 from symformer_jax.engine.config import ViewsConfig
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, negate, number, variable
+from symformer_jax.language.expression import Node, chain, negate, number, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.fractions.polynomials import Powers
 from symformer_jax.sources.fractions.rational_bases import all_up_to
@@ -92,6 +92,13 @@ def _mixing_logarithms(node: Node) -> View:
   """log(v) and log(1 - v), as in the entropy of mixing."""
   complement = Node("+", (number(1.0), negate(node)))
   return tuple(Part(tidy(Node("ln", (each,))), is_linear=True, is_alone=True) for each in (node, complement))
+
+
+def _share_logarithms(columns: View) -> View:
+  """log(x), log(y) and log(1 - x - y), as in the entropy of mixing of more than two."""
+  rest = Node("+", (number(1.0), negate(chain("+", [part.node for part in columns]))))
+  return tuple(Part(tidy(Node("ln", (each,))), is_linear=True, is_alone=True)
+               for each in (*(part.node for part in columns), rest))
 
 
 def _cube_root(node: Node) -> View:
@@ -182,12 +189,14 @@ def values(view: View, x: np.ndarray) -> np.ndarray:
 @np.errstate(all="ignore")  # what is not finite is left out
 def views(x: np.ndarray, config: ViewsConfig, allows: Callable[[str], bool] = lambda token: True) -> Iterator[View]:
   """Views other than the plain one: of one column a function, of all columns the same one, of a product of two, a power
-  of one to another.
+  of one to another; of shares of a whole the logarithms of all and of the rest.
 
   Args:
     x: [N, D]; allows: whether an operator may stand in a formula.
   """
   columns = plain(x.shape[1])
+  if config.has_shares and x.shape[1] > 1 and np.all(x > 0) and np.all(x.sum(axis=1) < 1):
+    yield from _if_allowed((*columns, *_share_logarithms(columns)), allows)
   for name in config.functions:
     usable = [i for i in range(len(columns)) if FUNCTIONS[name].is_defined(x[:, i])]
     for chosen in dict.fromkeys([*((i,) for i in usable), tuple(usable)]):
