@@ -1,31 +1,60 @@
 """Settings of the generator, checked and frozen."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 import dataclasses
 import difflib
 import fractions
 import importlib.util
-import math
 from pathlib import Path
 import re
 import sys
+import typing
 from typing import Any
 
 from data_gen.defaults import SIMPLIFIERS
-from symformer_jax.configuration import find_config
-from symformer_jax.errors import InputError, describe
+from symformer_jax.configuration import check_type, find_config
+from symformer_jax.errors import InputError, describe, show
 from symformer_jax.language import operators
+from symformer_jax.ranges import SHARE, Range, check_ranges
 
-_MAY_BE_ZERO = ("float_decimals", "min_nesting", "centred", "small_as_given")
 # A name is that of a folder, and of a configuration of TFDS.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
-# Beyond it trees are too long for any limit of tokens, and their number is counted recursively; variables have letters.
-_AT_MOST = {"max_operators": 100, "num_variables": 26}
+# Points of a box, in all draws and columns: 128 MB. More no candidate is worth.
+_MOST_NUMBERS = 2**24
+# Boxes are made of three intervals a variable: 20 000 of nine.
+_MOST_BOXED = 9
+# Every number of a config. Of more operators trees are too long for any limit of tokens, and their number is counted
+# recursively; variables have letters; draws are whole numbers of 64 bits, and ranges of floats finite.
+RANGES = {
+  "num_variables": Range(1, 26),
+  "max_operators": Range(1, 100),
+  "max_integer": Range(1, 10**9),
+  "max_float": Range(0, 1e300, is_above=True),
+  "float_decimals": Range(0, 300),
+  "simplify_digits": Range(1, 100),
+  "time_limit_s": Range(0, 1e6, is_above=True),
+  "num_points": Range(1, _MOST_NUMBERS),
+  "num_tries": Range(1, _MOST_NUMBERS),
+  "box_edge": Range(0, 1e100, is_above=True),
+  "max_abs_value": Range(0, 1e300, is_above=True),
+  "min_constant": Range(0, 1e300, is_above=True),
+  "max_constant": Range(0, 1e300, is_above=True),
+  "max_tokens": Range(1, 10_000),
+  "min_nesting": Range(0, 100),
+  "shard_equations": Range(1, 10**8),
+}
+# Of an unnormalised probability: a sum of such is finite.
+_MOST_WEIGHT = 1e100
 LEAVES = ("variable", "integer", "float", "zero")
 # Of `LawsConfig`; what they stand for is in `data_gen.laws`.
 FORMS = ("monomial", "product", "sum", "power", "function")
 FUNCTIONS = ("exp", "decay", "gaussian", "saturation", "growth", "bose", "logistic", "tanh", "sin", "cos", "sin2",
              "tan", "ln", "sqrt", "asin", "acos", "atan")
+# Keys that are numbers, of few digits: occurrences of variables, and exponents.
+_COUNT = re.compile(r"\d{1,2}", re.ASCII)
+_POWER = re.compile(r"-?\d{1,3}(\.\d{1,6}|/[1-9]\d{0,2})?", re.ASCII)
+_EXAMPLES = {_COUNT: "0 or 2", _POWER: "-1 or 3/2"}
+Keys = Collection[str] | re.Pattern[str]
 INTERVALS = ("near", "decades", "from_zero", "symmetric", "off_centre", "negative")
 
 
@@ -80,12 +109,7 @@ class GeneratorConfig:
   unique: str = "equation"
 
   def __post_init__(self) -> None:
-    for field in dataclasses.fields(self):
-      value = getattr(self, field.name)
-      if field.type in (int, float) and not (math.isfinite(value) and value > 0 or field.name in _MAY_BE_ZERO):
-        raise InputError(f"config: {field.name} must be positive, got {value}")
-      if field.name in _AT_MOST and value > _AT_MOST[field.name]:
-        raise InputError(f"config: {field.name} must be at most {_AT_MOST[field.name]}, got {value}")
+    self._check_numbers()
     if _NAME.fullmatch(self.name) is None:
       raise InputError(f"config: name is {self.name!r}, expected that of a folder: letters, digits, '_', '-' and '.'")
     for name, legal in self._tables().items():
@@ -95,8 +119,24 @@ class GeneratorConfig:
     _check_choice("simplify", self.simplify, SIMPLIFIERS)
     _check_choice("unique", self.unique, ("equation", "skeleton"))
 
-  def _tables(self) -> dict[str, Sequence[str] | None]:
-    """Legal keys of each table of probabilities; None where they are numbers."""
+  def _check_numbers(self) -> None:
+    try:
+      check_ranges(self, self._ranges())
+    except InputError as error:
+      raise InputError(f"config: {error}") from None
+    size = self.num_points * self.num_tries * self.num_variables
+    if size > _MOST_NUMBERS:
+      raise InputError(f"config: num_points times num_tries times num_variables must be at most {_MOST_NUMBERS}, got "
+                       f"{size}")
+    if self.min_constant > self.max_constant:
+      raise InputError(f"config: min_constant must be at most the {self.max_constant:g} of max_constant, got "
+                       f"{self.min_constant:g}")
+
+  def _ranges(self) -> dict[str, Range]:
+    return RANGES | {"num_variables": Range(1, _MOST_BOXED)}
+
+  def _tables(self) -> dict[str, Keys]:
+    """Legal keys of each table of probabilities."""
     known = [op for op in operators.OPERATORS if not op.is_requested]
     by_arity = {arity: [op.name for op in known if op.arity == arity] for arity in (1, 2)}
     return {"unary": by_arity[1], "binary": by_arity[2], "leaves": LEAVES}
@@ -135,34 +175,47 @@ class LawsConfig(GeneratorConfig):
   centred: float = 0.1
   small_as_given: float = 0.3
 
-  def _tables(self) -> dict[str, Sequence[str] | None]:
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    # What is drawn until it fits must be able to.
+    if not any(weight and fractions.Fraction(text) > 0 for text, weight in self.exponents.items()):
+      raise InputError("config: all probabilities of exponents above 0 are zero")
+    forms = {form for table in (self.forms, self.single_forms) for form, weight in table.items() if weight}
+    for name in ("forms", "single_forms"):
+      own = {form for form, weight in getattr(self, name).items() if weight}
+      for form, inner in (("product", {"sum", "power", "function"}), ("sum", {*FORMS} - {"sum"})):
+        if form in forms and not own & inner:
+          raise InputError(f"config: all probabilities of {name} for parts of a {form} are zero: expected some of "
+                           f"{', '.join(sorted(inner))}")
+
+  def _ranges(self) -> dict[str, Range]:
+    return RANGES | {"centred": SHARE, "small_as_given": SHARE}
+
+  def _tables(self) -> dict[str, Keys]:
     counts = [str(i + 1) for i in range(self.num_variables)]
-    return {"variables": counts, "repeats": None, "exponents": None, "sum_exponents": None, "functions": FUNCTIONS,
-            "forms": FORMS, "single_forms": FORMS, "intervals": INTERVALS}
+    return {"variables": counts, "repeats": _COUNT, "exponents": _POWER, "sum_exponents": _POWER,
+            "functions": FUNCTIONS, "forms": FORMS, "single_forms": FORMS, "intervals": INTERVALS}
 
 
 def _check_choice(name: str, value: str, legal: Collection[str]) -> None:
   if value not in legal:
-    raise InputError(f"config: {name} is {value!r}, expected one of {', '.join(legal)}{_nearest(value, legal)}")
+    raise InputError(f"config: {name} is {show(value)}, expected one of {', '.join(legal)}{_nearest(value, legal)}")
 
 
-def _check_weights(name: str, weights: Mapping[str, float], legal: Collection[str] | None) -> None:
+def _check_weights(name: str, weights: Any, legal: Keys) -> None:
+  if not isinstance(weights, Mapping):
+    raise InputError(f"config: {name}: expected probabilities by name, got {show(weights)}")
   for key, weight in weights.items():
-    if legal is None:
-      _check_number(f"a key of {name}", key)
+    if isinstance(legal, re.Pattern):
+      if not isinstance(key, str) or legal.fullmatch(key) is None:
+        raise InputError(f"config: a key of {name} is {show(key)}, expected a number such as {_EXAMPLES[legal]}")
     else:
       _check_choice(f"a key of {name}", key, legal)
-    if not (math.isfinite(weight) and weight >= 0):
-      raise InputError(f"config: probability {name}.{key} must be finite and not negative, got {weight}")
+    check_type(weight, float, f"config: probability {name}.{key}")
+    if not 0 <= weight <= _MOST_WEIGHT:
+      raise InputError(f"config: probability {name}.{key} must be finite and not negative, got {show(weight)}")
   if not sum(weights.values()) > 0:
     raise InputError(f"config: all probabilities of {name} are zero")
-
-
-def _check_number(name: str, text: str) -> None:
-  try:
-    fractions.Fraction(text)
-  except ValueError:
-    raise InputError(f"config: {name} is {text!r}, expected a number such as -1 or 3/2") from None
 
 
 def _nearest(value: str, legal: Collection[str]) -> str:
@@ -176,11 +229,16 @@ def from_dict(values: Mapping[str, Any]) -> GeneratorConfig:
   Raises:
     InputError: for an unknown key (naming the nearest legal one) or an unusable value.
   """
-  kind = LawsConfig if values.get("kind") == LawsConfig.kind else GeneratorConfig
+  if "kind" in values:
+    _check_choice("kind", values["kind"], (LawsConfig.kind,))
+  kind = LawsConfig if "kind" in values else GeneratorConfig
   legal = [field.name for field in dataclasses.fields(kind)]
   for key in values:
     if key not in legal:
       raise InputError(f"config: unknown key {key!r}, expected one of {', '.join(legal)}{_nearest(key, legal)}")
+  hints = typing.get_type_hints(kind)
+  for key, value in values.items():
+    check_type(value, hints[key], f"config: {key}")
   return kind(**values)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, show
 
 # What is no number, though its class is one of numbers: truth values are `int`, durations `np.integer`.
 NO_NUMBERS = (bool, np.timedelta64)
@@ -17,9 +17,9 @@ def check_whole(argument: str, value: Any, *, least: int = 1, most: int | None =
     InputError: names the argument.
   """
   if not isinstance(value, int | np.integer) or isinstance(value, NO_NUMBERS) or value < least:
-    raise InputError(f"{argument}: expected a whole number of at least {least}, got {value!r}")
+    raise InputError(f"{argument}: expected a whole number of at least {least}, got {show(value)}")
   if most is not None and value > most:
-    raise InputError(f"{argument}: expected at most {most}, got {value!r}")
+    raise InputError(f"{argument}: expected at most {most}, got {show(value)}")
   return int(value)
 
 
@@ -30,5 +30,5 @@ def check_seed(seed: Any) -> int:
     InputError: for anything else.
   """
   if not isinstance(seed, int | np.integer) or isinstance(seed, NO_NUMBERS) or not 0 <= seed < 2**63:
-    raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed!r}")
+    raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {show(seed)}")
   return int(seed)

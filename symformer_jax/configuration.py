@@ -9,7 +9,7 @@ import typing
 from typing import Any, TypeVar, cast
 
 from symformer_jax import installation
-from symformer_jax.errors import InputError, suggest
+from symformer_jax.errors import InputError, show, suggest
 from symformer_jax.files import shorten
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T
       _check_keys(value, f"{path}.{key}")
       value = build(hints[key], value, path=f"{path}.{key}")
     arguments[key] = _without_lists(value)
-    _check_type(arguments[key], hints[key], f"{path}.{key}")
+    check_type(arguments[key], hints[key], f"{path}.{key}")
   for field in dataclasses.fields(cast(Any, cls)):
     has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
     if field.init and not has_default and field.name not in arguments:
@@ -67,20 +67,23 @@ def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T
 
 def _check_keys(value: Any, path: str) -> None:
   if not callable(getattr(value, "items", None)):  # a ConfigDict is no Mapping
-    raise InputError(f"{path}: expected its own keys and values, got {value!r}")
+    raise InputError(f"{path}: expected its own keys and values, got {show(value)}")
 
 
 # Kinds of numbers and text that a field may be declared as, and what is taken for it; a bool is no number here.
 _TAKEN = {int: numbers.Integral, float: numbers.Real, str: str, bool: bool}
 
 
-def _check_type(value: Any, hint: Any, path: str) -> None:
+def check_type(value: Any, hint: Any, path: str) -> None:
   """Refuses what is no value of a field declared as a number, as text, or as one of these or None; and in a tuple that
   is declared as one of such values any other.
+
+  Raises:
+    InputError: names the field, by `path`.
   """
   if typing.get_origin(hint) is tuple and typing.get_args(hint)[1:] == (...,) and isinstance(value, tuple):
     for item in value:
-      _check_type(item, typing.get_args(hint)[0], path)
+      check_type(item, typing.get_args(hint)[0], path)
     return
   alternatives = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
   kinds = [kind for kind in alternatives if kind is not types.NoneType]
@@ -88,7 +91,7 @@ def _check_type(value: Any, hint: Any, path: str) -> None:
     return
   if not any(isinstance(value, _TAKEN[kind]) and isinstance(value, bool) == (kind is bool) for kind in kinds):
     names = " or ".join(kind.__name__ for kind in kinds)
-    raise InputError(f"{path}: expected a value of type {names}, got {value!r}")
+    raise InputError(f"{path}: expected a value of type {names}, got {show(value)}")
 
 
 def _without_lists(value: Any) -> Any:

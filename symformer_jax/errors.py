@@ -31,6 +31,20 @@ def suggest(name: str, known: Iterable[str]) -> str:
   return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
 
 
+# Letters of a value in a message: enough to know it by.
+MAX_SHOWN = 100
+
+
+def show(value: object) -> str:
+  """A value that is refused, for a message: in one line, the middle of a long one left out, whatever it is."""
+  try:
+    text = " ".join(repr(value).split())
+  except Exception:  # a whole number of thousands of digits, a class of the user's
+    text = f"a value of type {type(value).__name__}"
+  half = MAX_SHOWN // 2
+  return text if len(text) <= MAX_SHOWN else f"{text[:half]}...{text[-half:]}"
+
+
 def describe(error: BaseException) -> str:
   """What a program of the user's raised: its class and text, which a class of theirs may fail to give."""
   try:

@@ -15,6 +15,8 @@ from symformer_jax.language.vocabulary import Vocabulary
 
 # The generator's bound on values (SymFormer, sec. 3.3).
 LARGEST_VALUE = 1e7
+# The least standard deviation of noise on y, relative to the RMS of y.
+LEAST_NOISE = 1e-4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +162,7 @@ def _add_noise(key: jax.Array, points: jax.Array, is_valid: jax.Array, config: P
   y = points[..., -1]
   count = jnp.maximum(jnp.sum(is_valid, axis=1, keepdims=True), 1)
   rms = jnp.sqrt(jnp.sum(jnp.where(is_valid, y, 0.0) ** 2, axis=1, keepdims=True) / count)
-  log_level = jax.random.uniform(level_key, (batch, 1), minval=jnp.log(1e-4), maxval=jnp.log(config.max_noise))
+  log_level = jax.random.uniform(level_key, (batch, 1), minval=jnp.log(LEAST_NOISE), maxval=jnp.log(config.max_noise))
   is_noisy = jax.random.bernoulli(choice_key, config.noise_probability, (batch, 1))
   scale = rms
   if config.proportional_share > 0:

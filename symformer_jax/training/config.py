@@ -4,8 +4,10 @@ import dataclasses
 
 from symformer_jax.arguments import check_seed
 from symformer_jax.data.pipeline import DataConfig
-from symformer_jax.data.points import PointsConfig
-from symformer_jax.model.config import ModelConfig
+from symformer_jax.data.points import LEAST_NOISE, PointsConfig
+from symformer_jax.errors import show
+from symformer_jax.model.config import MAX_SIZE, ModelConfig
+from symformer_jax.ranges import SHARE, Range, check_ranges
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,12 +80,65 @@ class DecodingConfig:
   num_samples: int = 64
 
 
-# Of the run itself what has no 0: that of `eval_every` and `checkpoint_every` switches these off.
-_COUNTS = ("num_steps", "log_every", "num_eval_batches", "keep_checkpoints")
 # Rows that are drawn of a data set, 64 MB a column: far more no machine holds of a batch, and indices are of 32 bits.
 MAX_DRAWN_ROWS = 2**24
 # Samples of a validation equation: those of a search are as many at most.
 MAX_SAMPLES = 10**7
+# Steps and what counts them: of 32 bits on the device.
+_MAX_STEPS = 2**31 - 1
+_STEPS, _COUNT = Range(0, _MAX_STEPS), Range(1, _MAX_STEPS)
+# A group of blocks is in memory at once, and a folder is listed as often as it counts.
+_MANY = 2**16
+# Every number of a config, but for `seed` and the model's, which have checks of their own.
+RANGES = {
+  "num_steps": _COUNT,
+  "accumulation": _COUNT,
+  "max_gradient_norm": Range(0, is_above=True, none="no bound"),
+  "max_skips": Range(1, _MAX_STEPS // 2),  # optax lets one through after twice as many
+  "log_every": _COUNT,
+  "eval_every": _STEPS,
+  "checkpoint_every": _STEPS,
+  "num_eval_batches": _COUNT,
+  "keep_checkpoints": _COUNT,
+  "data.batch_size": Range(1, MAX_DRAWN_ROWS),
+  "data.blocks_per_group": Range(1, _MANY),
+  "data.length_buckets": Range(2, MAX_SIZE),  # the start token and another
+  "data.repeats": Range(1, _MANY),
+  "data.num_streams": Range(0, _MANY),
+  "points.num_points": Range(1, MAX_DRAWN_ROWS),
+  "points.draws": Range(1, MAX_DRAWN_ROWS),
+  "points.min_points": Range(1, MAX_DRAWN_ROWS, none="all"),
+  "points.subset_probability": SHARE,
+  "points.subbox_probability": SHARE,
+  "points.noise_probability": SHARE,
+  "points.max_noise": Range(LEAST_NOISE, 1e3),
+  "points.resample_probability": SHARE,
+  "points.log_probability": SHARE,
+  "points.proportional_share": SHARE,
+  "points.distractor_probability": SHARE,
+  "points.max_distractors": Range(1, MAX_SIZE),
+  "points.spread_probability": SHARE,
+  "optimizer.peak": Range(0, is_above=True),
+  "optimizer.warmup_steps": _STEPS,
+  "optimizer.decay_steps": _STEPS,
+  "optimizer.model_width": Range(1, MAX_SIZE),
+  "optimizer.weight_decay": Range(0),
+  "optimizer.clip_norm": Range(0, is_above=True, none="no clipping"),
+  "optimizer.b2": Range(0, 1, is_below=True),
+  "loss.label_smoothing": Range(0, 1, is_below=True),
+  "loss.lambda_delay": _STEPS,
+  "loss.lambda_start": Range(0),
+  "loss.lambda_end": Range(0),
+  "loss.noise_std": Range(0),
+  "loss.update_every": _COUNT,
+  "loss.huber_delta": Range(0, is_above=True, none="squared errors"),
+  "mesh.data": Range(-1, _MANY),
+  "mesh.fsdp": Range(1, _MANY),
+  "mesh.tensor": Range(1, _MANY),
+  "decoding.every": _STEPS,
+  "decoding.num_equations": Range(1, MAX_DRAWN_ROWS),
+  "decoding.num_samples": Range(1, MAX_SAMPLES),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,25 +186,25 @@ class TrainConfig:
   init_from: str = ""
 
   def __post_init__(self) -> None:
-    for part, names in ((self, _COUNTS), (self.data, ("batch_size", "blocks_per_group")),
-                        (self.points, ("num_points", "draws")), (self.loss, ("update_every",)),
-                        (self.optimizer, ("model_width",)), (self.mesh, ("fsdp", "tensor"))):
-      for name in names:
-        if getattr(part, name) < 1:
-          raise ValueError(f"{name} must be at least 1, got {getattr(part, name)}")
-    if self.points.num_points * self.points.draws > MAX_DRAWN_ROWS:
-      raise ValueError(f"num_points times draws must be at most {MAX_DRAWN_ROWS}, got "
-                       f"{self.points.num_points * self.points.draws}")
-    if self.decoding.num_samples > MAX_SAMPLES:
-      raise ValueError(f"num_samples must be at most {MAX_SAMPLES}, got {self.decoding.num_samples}")
+    check_ranges(self, RANGES)
     check_seed(self.seed)
+    points, buckets, longest = self.points, self.data.length_buckets, self.model.decoder.max_length
+    if points.num_points * points.draws > MAX_DRAWN_ROWS:
+      raise ValueError(f"points.num_points times points.draws must be at most {MAX_DRAWN_ROWS}, got "
+                       f"{points.num_points * points.draws}")
+    if points.min_points is not None and points.min_points > points.num_points:
+      raise ValueError(f"points.min_points must be at most the {points.num_points} of points.num_points, got "
+                       f"{points.min_points}")
+    if not buckets or list(buckets) != sorted(set(buckets)) or buckets[-1] > longest:
+      raise ValueError(f"data.length_buckets must rise to at most the {longest} of model.decoder.max_length, got "
+                       f"{show(buckets)}")
+    if self.optimizer.schedule == "rsqrt" and not self.optimizer.warmup_steps:
+      raise ValueError("optimizer.warmup_steps must be at least 1 with optimizer.schedule='rsqrt', got 0")
+    if self.mesh.data == 0:
+      raise ValueError("mesh.data must be at least 1, or -1 for all devices that are left, got 0")
     if self.on_nonfinite not in ("stop", "skip"):
       raise ValueError(f"unknown on_nonfinite {self.on_nonfinite!r}: expected 'stop' or 'skip'")
     if self.compute_dtype not in ("float32", "bfloat16"):
       raise ValueError(f"unknown compute_dtype {self.compute_dtype!r}: expected 'float32' or 'bfloat16'")
-    if self.loss.huber_delta is not None and not self.loss.huber_delta > 0:
-      raise ValueError(f"loss.huber_delta must be above 0, or None for squared errors, got {self.loss.huber_delta}")
-    if self.max_gradient_norm is not None and not self.max_gradient_norm > 0:
-      raise ValueError(f"max_gradient_norm must be above 0, or None for no bound, got {self.max_gradient_norm}")
-    if self.accumulation < 1 or self.data.batch_size % self.accumulation:
+    if self.data.batch_size % self.accumulation:
       raise ValueError(f"accumulation must divide the batch of {self.data.batch_size}, got {self.accumulation}")

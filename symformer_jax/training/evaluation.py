@@ -66,11 +66,13 @@ def measure_by_variables(
   Returns:
     By number of columns: `equations`, and the mean of each metric over batches.
   """
-  config = TrainConfig(model=model.config, points=points_lib.PointsConfig(num_points=num_points))
+  longest = model.config.decoder.max_length - 1
+  config = TrainConfig(model=model.config, data=pipeline.DataConfig(length_buckets=(longest,)),
+                       points=points_lib.PointsConfig(num_points=num_points))
   eval_step = jax.jit(step_lib.make_eval_step(config))
   source = pipeline.BlockSource(dirs, "validation")
   equations = pipeline.concatenate(
-    [source[i] for i in range(len(source))], model.config.decoder.max_length - 2, model.config.vocabulary.num_variables)
+    [source[i] for i in range(len(source))], longest - 1, model.config.vocabulary.num_variables)
   columns = (equations.domains[..., 0] != equations.domains[..., 1]).sum(axis=1)
   found = {}
   for count in sorted({int(c) for c in columns}):

@@ -43,6 +43,7 @@ from data_gen import (
   writer as writer_lib,
 )
 from data_gen.config import GeneratorConfig, LawsConfig
+from symformer_jax import ranges
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, ExpressionError, InputError
 from symformer_jax.evaluation import problems
@@ -81,15 +82,21 @@ def test_the_defaults_are_what_the_paper_says():
   assert (of_laws["centred"], of_laws["small_as_given"]) == (0.1, 0.3)
 
 
-@pytest.mark.parametrize("name", ["max_operators", "num_points", "box_edge", "time_limit_s"])
-def test_numbers_of_a_config_are_positive_and_finite(name):
-  kind = type(getattr(UNIVARIATE, name))
-  dataclasses.replace(UNIVARIATE, **{name: kind(1)})
-  for value in (0, -1, math.inf, math.nan):
-    with pytest.raises(InputError, match=f"config: {name} must be positive, got"):
-      dataclasses.replace(UNIVARIATE, **{name: kind(value) if math.isfinite(value) else value})
-  assert dataclasses.replace(UNIVARIATE, float_decimals=0).float_decimals == 0
-  assert dataclasses.replace(LAWS, centred=0.0, small_as_given=0.0).centred == 0
+def test_every_number_of_a_config_has_its_range():
+  assert set(config_lib.RANGES) == set(ranges.numbers_of(GeneratorConfig))
+  assert set(LAWS._ranges()) == set(ranges.numbers_of(LawsConfig))
+  for name, allowed in LAWS._ranges().items():
+    kind = type(getattr(LAWS, name))
+    for value in (-1, allowed.most * 2) if kind is int else (-1.0, allowed.most * 2, math.inf, math.nan):
+      with pytest.raises(InputError, match=f"^config: {name} must (lie|be) .*, got "):
+        dataclasses.replace(LAWS, **{name: kind(value)})
+  for name in ("max_operators", "num_points", "box_edge", "time_limit_s"):
+    kind = type(getattr(UNIVARIATE, name))
+    dataclasses.replace(UNIVARIATE, **{name: kind(1)})
+    with pytest.raises(InputError, match=f"^config: {name} must (lie|be) .*, got 0"):
+      dataclasses.replace(UNIVARIATE, **{name: kind(0)})
+  assert dataclasses.replace(UNIVARIATE, float_decimals=0, min_nesting=0).float_decimals == 0
+  assert dataclasses.replace(LAWS, centred=0.0, small_as_given=1.0).centred == 0
 
 
 @pytest.mark.parametrize(("change", "message"), [
@@ -102,8 +109,14 @@ def test_numbers_of_a_config_are_positive_and_finite(name):
   ({"leaves": {"integer": 1.0}}, "leaves.variable is 0"),
   ({"name": "../other"}, "config: name is '../other', expected that of a folder"), ({"name": ""}, "name is ''"),
   ({"name": ".hidden"}, "name is '.hidden'"), ({"name": "a/b"}, "name is 'a/b'"), ({"name": "a" * 101}, "name is 'aa"),
-  ({"max_operators": 101}, "config: max_operators must be at most 100, got 101"),
-  ({"num_variables": 27}, "config: num_variables must be at most 26, got 27"),
+  ({"leaves": {"variable": "1"}}, "config: probability leaves.variable: expected a value of type float, got '1'"),
+  ({"leaves": 1.0}, "config: leaves: expected probabilities by name, got 1.0"),
+  ({"max_operators": 101}, "config: max_operators must lie between 1 and 100, got 101"),
+  ({"max_operators": 2.5}, "config: max_operators: expected a value of type int, got 2.5"),
+  ({"num_variables": 10}, "config: num_variables must lie between 1 and 9, got 10"),  # 3**10 boxes
+  ({"num_points": 2**13, "num_tries": 2**12}, "num_points times num_tries times num_variables must be at most 167772"),
+  ({"min_constant": 2.0, "max_constant": 1.0}, "config: min_constant must be at most the 1 of max_constant, got 2"),
+  ({"name": 3}, "config: name: expected a value of type str, got 3"), ({"kind": "law"}, "kind is 'law', expected"),
   ({"simplify": "fats"}, "simplify is 'fats', .*; did you mean 'fast'"), ({"unique": "x"}, "unique is 'x'"),
   ({"max_operator": 3}, "unknown key 'max_operator', .*did you mean 'max_operators'")])
 def test_what_a_config_may_not_say(change, message):
@@ -112,7 +125,7 @@ def test_what_a_config_may_not_say(change, message):
   for weights in ({"variable": 1.0, "zero": 0.0}, {"variable": 0.5}):
     config_lib.from_dict({**univariate.get_config().to_dict(), "leaves": weights})
   most = config_lib.from_dict({
-    **univariate.get_config().to_dict(), "max_operators": 100, "num_variables": 26, "name": "A-1.b_" + "a" * 94})
+    **univariate.get_config().to_dict(), "max_operators": 100, "num_variables": 9, "name": "A-1.b_" + "a" * 94})
   shape = trees.sample_shape(np.random.default_rng(0), most.max_operators)
   assert sum(arity > 0 for arity in shape) == 100
 
@@ -121,11 +134,22 @@ def test_laws_have_tables_of_their_own():
   values = laws_config.get_config().to_dict()
   for change, message in (({"variables": {"10": 1.0}}, "a key of variables is '10'"),
                           ({"variables": {"0": 1.0}}, "a key of variables is '0'"),
-                          ({"repeats": {"x": 1.0}}, "a key of repeats is 'x', expected a number such as -1 or 3/2")):
+                          ({"repeats": {"x": 1.0}}, "a key of repeats is 'x', expected a number such as 0 or 2"),
+                          ({"repeats": {"3/2": 1.0}}, "a key of repeats is '3/2', expected a number such as 0 or 2"),
+                          ({"repeats": {"999": 1.0}}, "a key of repeats is '999'"),
+                          ({"exponents": {"1/0": 1.0}}, "a key of exponents is '1/0', expected a number such as -1 or"),
+                          ({"sum_exponents": {"1e999999999": 1.0}}, "a key of sum_exponents is '1e999999999'"),
+                          # These would be drawn for ever.
+                          ({"exponents": {"-1": 1.0, "1": 0.0}}, "all probabilities of exponents above 0 are zero"),
+                          ({"forms": {"sum": 1.0}}, "probabilities of forms for parts of a product are zero|of a sum"),
+                          ({"forms": {"product": 1.0, "monomial": 1.0}}, "of forms for parts of a product are zero"),
+                          ({"single_forms": {"sum": 1.0}}, "all probabilities of single_forms for parts of a sum are")):
     with pytest.raises(InputError, match=message):
       config_lib.from_dict({**values, **change})
   top = str(LAWS.num_variables)
-  assert config_lib.from_dict({**values, "variables": {top: 1.0, "1": 1.0}, "exponents": {"-3/2": 1.0}}).kind == "laws"
+  for good in ({"variables": {top: 1.0, "1": 1.0}}, {"exponents": {"-3/2": 1.0, "0.5": 1.0}}, {"num_variables": 26},
+               {"forms": {"monomial": 1.0}, "single_forms": {"monomial": 1.0}}):
+    assert config_lib.from_dict({**values, **good}).kind == "laws"
 
 
 def test_a_config_is_a_file_of_python(tmp_path):

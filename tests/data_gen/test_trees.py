@@ -93,7 +93,7 @@ def test_values_of_a_constant_have_the_shape_of_the_points():
     ({"unary": {"sinn": 1.0}}, "a key of unary is 'sinn', expected one of .*did you mean 'sin'"),
     ({"binary": {"+": 0.0}}, "all probabilities of binary are zero"),
     ({"leaves": {"variable": -1.0}}, "probability leaves.variable must be finite and not negative, got -1.0"),
-    ({"max_tokens": 0}, "max_tokens must be positive, got 0"),
+    ({"max_tokens": 0}, "max_tokens must lie between 1 and 10000, got 0"),
     ({"simplify": "quick"}, "simplify is 'quick', expected one of simplify, fast, rules"),
   ],
 )

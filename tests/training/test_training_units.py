@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import json
+import math
 import os
 import threading
 import types
@@ -12,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from symformer_jax import configuration
+from symformer_jax import configuration, ranges
 from symformer_jax.errors import InputError
 from symformer_jax.training import logs, optimizer, schedules, speed, transfer
-from symformer_jax.training.config import OptimizerConfig, TrainConfig
+from symformer_jax.training.config import RANGES, OptimizerConfig, TrainConfig
 
 
 def test_a_window_has_the_means_of_its_steps_and_counts_those_left_out():
@@ -183,25 +184,53 @@ def test_what_ends_a_sublayer_begins_as_nothing_where_it_is_new():
   np.testing.assert_array_equal(transfer._grow_leaf(path, None, drawn.copy()), np.zeros((3, 2)))
 
 
-@pytest.mark.parametrize(("values", "message"), [
-  ({"seed": -1}, r"config: seed: expected a whole number from 0 to 2\*\*63 - 1, got -1"),
-  ({"seed": 2**64}, r"config: seed: expected a whole number from 0 to 2\*\*63 - 1, got 18446744073709551616"),
-  ({"points": {"num_points": 2**40}}, "config: num_points times draws must be at most 16777216, got 2199023255552"),
-  ({"decoding": {"num_samples": 10**12}}, "config: num_samples must be at most 10000000, got 1000000000000"),
-  ({"data": {"dirs": [["a"]]}}, r"config.data.dirs: expected a value of type str, got \('a',\)"),
-  ({"data": {"length_buckets": [51, "9"]}}, "config.data.length_buckets: expected a value of type int, got '9'")])
-def test_what_a_run_would_fail_at_is_refused_before_it(values, message):
-  with pytest.raises(InputError, match=f"^{message}$"):
-    configuration.build(TrainConfig, values)
+def build(name, value):
+  """A training config with one number, of a part or of the whole, set."""
+  part, _, field = name.rpartition(".")
+  return configuration.build(TrainConfig, {part: {field: value}} if part else {field: value})
 
 
-@pytest.mark.parametrize(("values", "message"), [
-  ({"num_steps": -1}, "num_steps must be at least 1, got -1"),
-  ({"log_every": 0}, "log_every must be at least 1, got 0"),
-  ({"data": {"batch_size": 0}}, "batch_size must be at least 1, got 0"),
-  ({"mesh": {"fsdp": 0}}, "fsdp must be at least 1, got 0"),
-  ({"points": {"num_points": 0}}, "num_points must be at least 1, got 0")])
-def test_counts_that_count_nothing_are_refused(values, message):
-  with pytest.raises(InputError, match=f"config: {message}"):
-    configuration.build(TrainConfig, values)
-  assert configuration.build(TrainConfig, {"eval_every": 0, "checkpoint_every": 0}).eval_every == 0
+@pytest.mark.parametrize(("name", "value", "message"), [
+  ("seed", -1, r"seed: expected a whole number from 0 to 2\*\*63 - 1, got -1"),
+  ("seed", 2**64, r"seed: expected a whole number from 0 to 2\*\*63 - 1, got 18446744073709551616"),
+  pytest.param("num_steps", 10**5000, "num_steps must lie between 1 and 2147483647, got a value of type int",
+               id="digits"),
+  ("optimizer.b2", 1.0, "optimizer.b2 must be at least 0 and below 1, got 1.0"),
+  ("optimizer.peak", math.nan, r"optimizer.peak must be above 0 and at most 3.4e\+38, got nan"),
+  ("optimizer.clip_norm", 0.0, r"optimizer.clip_norm must be above 0 and at most 3.4e\+38, or None for no clipping, "
+   "got 0.0"),
+  ("optimizer.warmup_steps", 0, "optimizer.warmup_steps must be at least 1 with optimizer.schedule='rsqrt', got 0"),
+  ("points.draws", 2**24, "points.num_points times points.draws must be at most 16777216, got 1677721600"),
+  ("points.min_points", 101, "points.min_points must be at most the 100 of points.num_points, got 101"),
+  ("decoding.num_samples", 10**12, "decoding.num_samples must lie between 1 and 10000000, got 1000000000000"),
+  ("mesh.data", 0, "mesh.data must be at least 1, or -1 for all devices that are left, got 0"),
+  ("data.length_buckets", [], r"data.length_buckets must rise to at most the 52 of .*max_length, got \(\)"),
+  ("data.length_buckets", [51, 10], r"data.length_buckets must rise to .*, got \(51, 10\)"),
+  ("data.length_buckets", [10, 53], r"data.length_buckets must rise to .*, got \(10, 53\)"),
+  ("data.repeats", [1, 0], "data.repeats must lie between 1 and 65536, got 0")])
+def test_what_a_run_would_fail_at_is_refused_before_it(name, value, message):
+  with pytest.raises(InputError, match=f"^config: {message}$"):
+    build(name, value)
+
+
+@pytest.mark.parametrize(("name", "value", "message"), [
+  ("data.dirs", [["a"]], r"data.dirs: expected a value of type str, got \('a',\)"),
+  ("data.length_buckets", [51, "9"], "data.length_buckets: expected a value of type int, got '9'"),
+  ("points.max_noise", "x" * 999, "points.max_noise: expected a value of type float, got 'x{49}[.]{3}x{49}'")])
+def test_what_is_no_such_value_is_refused_by_name(name, value, message):
+  with pytest.raises(InputError, match=f"^config.{message}$"):
+    build(name, value)
+
+
+def test_every_number_of_a_run_has_its_range():
+  assert set(RANGES) == {name for name in ranges.numbers_of(TrainConfig)
+                         if name != "seed" and not name.startswith("model.")}
+  for name, allowed in RANGES.items():
+    is_whole = isinstance(allowed.least, int) and isinstance(allowed.most, int) and allowed.most > 1
+    values = [allowed.least - 1, allowed.most * 2] if is_whole else [-math.inf, -1.0, math.inf, math.nan]
+    for value in values:
+      with pytest.raises(InputError, match=f"^config: {name} must (lie|be) .*, got "):
+        build(name, [value] if name in ("data.length_buckets", "data.repeats") else value)
+  assert build("eval_every", 0).eval_every == 0 and build("mesh.data", -1).mesh.data == -1
+  assert build("data.length_buckets", [2, 52]).data.length_buckets == (2, 52)
+  assert build("points.min_points", 100).points.min_points == 100
