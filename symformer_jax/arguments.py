@@ -23,12 +23,12 @@ def check_whole(argument: str, value: Any, *, least: int = 1, most: int | None =
   return int(value)
 
 
-def check_seed(seed: Any) -> int:
+def check_seed(seed: Any, argument: str = "seed") -> int:
   """What NumPy takes (nothing negative) and JAX (64 bits), as Python's integer.
 
   Raises:
-    InputError: for anything else.
+    InputError: for anything else; names the argument.
   """
   if not isinstance(seed, int | np.integer) or isinstance(seed, NO_NUMBERS) or not 0 <= seed < 2**63:
-    raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {show(seed)}")
+    raise InputError(f"{argument}: expected a whole number from 0 to 2**63 - 1, got {show(seed)}")
   return int(seed)

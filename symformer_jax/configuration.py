@@ -75,15 +75,14 @@ _TAKEN = {int: numbers.Integral, float: numbers.Real, str: str, bool: bool}
 
 
 def check_type(value: Any, hint: Any, path: str) -> None:
-  """Refuses what is no value of a field declared as a number, as text, or as one of these or None; and in a tuple that
-  is declared as one of such values any other.
+  """Refuses what is no value of a field declared as a number, which nan is not, as text, or as one of these or
+  None; and of one declared as a tuple what has not as many of such values, or others.
 
   Raises:
     InputError: names the field, by `path`.
   """
-  if typing.get_origin(hint) is tuple and typing.get_args(hint)[1:] == (...,) and isinstance(value, tuple):
-    for item in value:
-      check_type(item, typing.get_args(hint)[0], path)
+  if typing.get_origin(hint) is tuple:
+    _check_items(value, typing.get_args(hint), path)
     return
   alternatives = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
   kinds = [kind for kind in alternatives if kind is not types.NoneType]
@@ -92,6 +91,20 @@ def check_type(value: Any, hint: Any, path: str) -> None:
   if not any(isinstance(value, _TAKEN[kind]) and isinstance(value, bool) == (kind is bool) for kind in kinds):
     names = " or ".join(kind.__name__ for kind in kinds)
     raise InputError(f"{path}: expected a value of type {names}, got {show(value)}")
+  if value != value:
+    raise InputError(f"{path}: expected a number, got {show(value)}")
+
+
+def _check_items(value: Any, hints: tuple[Any, ...], path: str) -> None:
+  """`check_type` of each value of a tuple: any number of one kind, or one of each."""
+  if not isinstance(value, tuple):
+    raise InputError(f"{path}: expected a list of values, got {show(value)}")
+  if hints[1:] == (...,):
+    hints = hints[:1] * len(value)
+  if len(value) != len(hints):
+    raise InputError(f"{path}: expected {len(hints)} values, got {show(value)}")
+  for item, hint in zip(value, hints, strict=True):
+    check_type(item, hint, path)
 
 
 def _without_lists(value: Any) -> Any:

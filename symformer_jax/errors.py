@@ -24,10 +24,10 @@ class DataError(SymFormerError):
   """A damaged or foreign data shard, named."""
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
+def suggest(name: object, known: Iterable[str]) -> str:
   """The end of a message about an unknown name: the nearest legal one, or all where none is near."""
   known = tuple(known)
-  close = difflib.get_close_matches(name, known)
+  close = difflib.get_close_matches(name if isinstance(name, str) else show(name), known)
   return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
 
 

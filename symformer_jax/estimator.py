@@ -14,11 +14,11 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from symformer_jax import configuration, files, frames, inference, results, saved, warm_start
-from symformer_jax.arguments import check_whole
+from symformer_jax.arguments import check_seed, check_whole
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
-from symformer_jax.errors import InputError, suggest
+from symformer_jax.errors import InputError, show, suggest
 from symformer_jax.exports import ExportsMixin, Index, read_index
 from symformer_jax.language import templates
 from symformer_jax.language.rules import Restrictions
@@ -239,13 +239,13 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     for name in ("verbose", "warm_start"):
       value = getattr(self, name)
       if not isinstance(value, bool | np.bool_ | numbers.Integral):
-        raise InputError(f"{name}: expected True or False, got {files.shorten(repr(value))}")
+        raise InputError(f"{name}: expected True or False, got {show(value)}")
 
   def _search_config(self) -> SearchConfig:
     config, num = DEFAULT if self.config is None else self.config, self.select_k_features
     if num is None:
       return config
-    num = check_whole("select_k_features", num)
+    num = check_whole("select_k_features", num, most=MAX_COLUMNS)
     return dataclasses.replace(config, library=dataclasses.replace(config.library, max_columns=num))
 
   def _all_guesses(
@@ -321,8 +321,12 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
 
   def _seed(self) -> int:
     if isinstance(self.random_state, numbers.Integral):
-      return int(self.random_state)
-    return int(check_random_state(self.random_state).randint(2**31))
+      return check_seed(int(self.random_state), "random_state")
+    try:
+      return int(check_random_state(self.random_state).randint(2**31))
+    except ValueError:
+      raise InputError("random_state: expected a whole number, a RandomState of NumPy or None, got "
+                       f"{show(self.random_state)}") from None
 
   def _column_names(self) -> list[str]:
     names = getattr(self, "feature_names_in_", None)
@@ -368,7 +372,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       return self._taken()
     is_number = isinstance(index, numbers.Integral) and not isinstance(index, bool)
     if not is_number or not -len(self._front) <= index < len(self._front):
-      raise InputError(f"index: expected a row of equations_ (0 to {len(self._front) - 1}), got {index!r}")
+      raise InputError(f"index: expected a row of equations_ (0 to {len(self._front) - 1}), got {show(index)}")
     return self._front[index]
 
   def report(
@@ -398,6 +402,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     if (X is None) != (y is None):
       raise InputError(f"X, y: expected both or neither, got {'y' if X is None else 'X'} alone")
     if X is not None:
+      frames.check_numeric(X, "X")
+      frames.check_numeric(y, "y")
       target = _target_name(y)
       X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
       return _Data(tuple(self._column_names()), target, X, y.astype(np.float64))
@@ -472,7 +478,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
         raise ValueError(f"params: unknown key {name!r}: {suggest(name, known)}")
     params["guesses"] = params.get("guesses") or ()  # none is the default, which JSON would make a list
     if not isinstance(params["guesses"], list | tuple):
-      raise ValueError(f"guesses: expected a list of formulas, got {params['guesses']!r}")
+      raise ValueError(f"guesses: expected a list of formulas, got {show(params['guesses'])}")
     if params.get("restrictions") is not None:
       params["restrictions"] = _read_restrictions(params["restrictions"])
     if params.get("config") is not None:
@@ -500,7 +506,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     """With what a file says of the columns, which formulas call by `names`."""
     feature_names = record["feature_names"]
     if record["n_features"] != len(names) or isinstance(record["n_features"], bool):
-      raise ValueError(f"n_features: expected {len(names)}, got {record['n_features']!r}")
+      raise ValueError(f"n_features: expected {len(names)}, got {show(record['n_features'])}")
     if feature_names is not None and feature_names != list(names):
       raise ValueError("feature_names: expected those of the formulas")
     self.n_features_in_ = len(names)
@@ -521,13 +527,15 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
 def _tell(shown: Callback, callback: Callback | None, standing: Standing) -> bool:
   """Shows where a search stands, then asks the user's callback whether to end it."""
   shown(standing)
-  return callback is not None and bool(callback(standing))
+  return callback is not None and inference.is_wish(callback(standing))
 
 
 def _tell_target(callback: Callback, index: int, standing: Standing) -> Any:
   return callback(dataclasses.replace(standing, index=index))
 
 
+# Counts of a config have 32 bits.
+MAX_COLUMNS = 2**31 - 1
 # What a fit leaves, beside what scikit-learn keeps of the columns.
 _FITTED = ("_front", "_recommended", "_data", "_terms_", "estimators_", "equations_", "result_")
 
@@ -551,7 +559,7 @@ def _json_params(params: dict[str, Any]) -> dict[str, Any]:
       try:
         params[name] = store(params[name])
       except (AttributeError, TypeError, ValueError):
-        raise InputError(f"{name}: cannot be saved, got {files.shorten(repr(params[name]))}") from None
+        raise InputError(f"{name}: cannot be saved, got {show(params[name])}") from None
   if not isinstance(params["random_state"], numbers.Integral):
     params["random_state"] = None
   return params
@@ -562,7 +570,7 @@ def _read_restrictions(record: Any) -> Restrictions:
   sizes = saved.as_list(values.get("max_sizes", []), "max_sizes")
   for pair in sizes:
     if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
-      raise ValueError(f"max_sizes: expected pairs of an operator and a size, got {pair!r}")
+      raise ValueError(f"max_sizes: expected pairs of an operator and a size, got {show(pair)}")
   return configuration.build(Restrictions, {**values, "max_sizes": dict(sizes)}, path="params.restrictions")
 
 

@@ -5,6 +5,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from symformer_jax import frames
 from symformer_jax.errors import InputError
 from symformer_jax.language import functions, source_code, sympy_trees
 from symformer_jax.results import Equation
@@ -20,6 +21,14 @@ def read_index(index: Any) -> Any:
   if isinstance(index, np.ndarray):
     return index.tolist()
   return list(index) if isinstance(index, Sequence) and not isinstance(index, str) else index
+
+
+def _points_of(X: Any) -> np.ndarray:
+  """An argument of an exported function as points [N, D]."""
+  points = frames.as_numbers(X, "X")
+  if points.ndim != 2:
+    raise InputError(f"X: expected points [N, D], got an array of shape {points.shape}")
+  return points
 
 
 class ExportsMixin:
@@ -66,8 +75,7 @@ class ExportsMixin:
 
   def numpy(self, index: Index = None) -> Any:
     """The formula as a NumPy function from X [N, D] to y [N]; of a list of rows a list."""
-    return self._for_each(index, lambda equation: lambda X: scoring.evaluate(
-      equation.node, np.asarray(X, np.float64)))
+    return self._for_each(index, lambda equation: lambda X: scoring.evaluate(equation.node, _points_of(X)))
 
   def jax(self, index: Index = None) -> Any:
     """The formula as a JAX function from X [N, D] to y [N]; differentiable, and may be jitted and mapped."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, show
 
 _TIMES = (np.datetime64, np.timedelta64, datetime.date, datetime.time, datetime.timedelta)
 _ADVICE = "give numbers, such as days or years, from"
@@ -25,6 +25,10 @@ def check_numeric(data: Any, argument: str) -> None:
   Raises:
     InputError: names the column, and the first cell that is no number with its row.
   """
+  if data is None:  # nothing is given for weights; without y scikit-learn says what is missing
+    if argument == "X":
+      raise InputError("X: expected an array [N, D], got None")
+    return
   frame = data.to_frame() if hasattr(data, "to_frame") and hasattr(data, "dtype") else data
   if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
     _check_array(data, argument)
@@ -84,6 +88,8 @@ def _check_column(column: Any, what: str) -> None:
     raise InputError(f"{what} holds dates or times ({column.dtype}); {_ADVICE} (t - t.min()).dt.total_seconds()")
   if column.dtype.kind == "c":
     raise _complex_in(what)
+  if isinstance(column.dtype, pd.SparseDtype):
+    raise InputError(f"{what} is sparse ({column.dtype}); give dense numbers, as sparse.to_dense() makes them")
   if column.dtype.kind in "iufb":
     _check_range(column, what)
     return
@@ -97,7 +103,7 @@ def _check_column(column: Any, what: str) -> None:
 
 def _no_number(what: str, cell: Any, row: Any) -> InputError:
   hint = "give numbers, such as pandas.get_dummies makes of categories" if isinstance(cell, str) else "give numbers"
-  return InputError(f"{what} holds {' '.join(repr(cell).split())[:60]} in row {row}, which is no number; {hint}")
+  return InputError(f"{what} holds {show(cell)} in row {row}, which is no number; {hint}")
 
 
 def _check_array(data: Any, argument: str) -> None:
@@ -108,8 +114,12 @@ def _check_array(data: Any, argument: str) -> None:
     raise InputError(f"{argument} has masked cells; leave their rows out")
   try:
     array = np.asarray(data)
-  except (TypeError, ValueError, RuntimeError):
-    return
+  except (TypeError, ValueError, RuntimeError) as error:  # lists of unequal length among them
+    raise InputError(f"{argument}: expected an array of numbers: {' '.join(str(error).split())}") from None
+  if array.dtype.kind == "V":
+    raise InputError(f"{argument} holds records ({show(array.dtype)}); give columns of numbers")
+  if array.ndim == 0 and array.dtype.kind in "OUS" and not hasattr(data, "toarray"):  # sparse: scikit-learn says it
+    raise InputError(f"{argument}: expected an array of numbers, got {show(data)}")
   if array.dtype.kind in "mM":
     raise _times_in(argument, array.dtype)
   if array.dtype.kind == "c":

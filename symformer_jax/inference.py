@@ -24,7 +24,7 @@ from symformer_jax.engine.rows import MIN_POINTS, check_dataset, refuse_variable
 from symformer_jax.engine.source import Source
 from symformer_jax.engine.task import Task, make_task, names_of_columns, turn
 from symformer_jax.engine.threads import one_blas_thread
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, show
 from symformer_jax.first_look import weigh
 from symformer_jax.language import expression, programs, strangers, templates, units as units_lib
 from symformer_jax.language.rules import Restrictions, names_of
@@ -106,13 +106,13 @@ def search(
   """
   restrictions = Restrictions() if restrictions is None else restrictions
   if not isinstance(restrictions, Restrictions):
-    raise InputError(f"restrictions: expected Restrictions, got {restrictions!r}")
+    raise InputError(f"restrictions: expected Restrictions, got {show(restrictions)}")
   if operators is not None:
     restrictions = dataclasses.replace(restrictions, operators=names_of(operators, "operators"))
   if add := names_of(add_operators, "add_operators"):
     restrictions = dataclasses.replace(restrictions, add_operators=add)
   if isinstance(guesses, str) or not isinstance(guesses, Iterable):
-    raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
+    raise InputError(f"guesses: expected a list of formulas, got {show(guesses)}")
   _check_datasets(datasets)
   columns, targets = _read_names(names, len(datasets)), _read_targets(targets, len(datasets))
   options = SearchOptions(
@@ -123,11 +123,11 @@ def search(
   _check_model(model)
   check_callback(callback)
   if not callable(should_stop):
-    raise InputError(f"should_stop: expected a function without arguments, got {should_stop!r}")
+    raise InputError(f"should_stop: expected a function without arguments, got {show(should_stop)}")
   check_seed(seed)
   compilation.use_cache()
   if not isinstance(strategy, str) or strategy not in STRATEGIES:
-    raise InputError(f"strategy: unknown strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
+    raise InputError(f"strategy: unknown strategy {show(strategy)}, expected one of {', '.join(STRATEGIES)}")
   key = jax.random.key(seed) if key is None else _check_key(key)
   with interruption.noting_ctrl_c() as ctrl_c, one_blas_thread():
     return _search_all(model, datasets, columns, targets, options, key, callback,
@@ -178,12 +178,12 @@ def _read_names(names: Any, num_datasets: int) -> list[tuple[str, ...] | None] |
   if names is None:
     return None
   if not _is_list(names):
-    raise InputError(f"names: expected the column names of each data set, such as [['a', 'b']], got {names!r}")
+    raise InputError(f"names: expected the column names of each data set, such as [['a', 'b']], got {show(names)}")
   if len(names) != num_datasets:
     raise InputError(f"names: expected column names for {num_datasets} data sets, got {len(names)}")
   for i, each in enumerate(names):
     if isinstance(each, str) or not isinstance(each, Iterable | None):
-      raise InputError(f"names: expected a list of column names for data set {i}, got {each!r}")
+      raise InputError(f"names: expected a list of column names for data set {i}, got {show(each)}")
   return [None if each is None else tuple(each) for each in names]
 
 
@@ -201,14 +201,22 @@ def _check_key(key: Any) -> Any:
   try:
     jax.random.fold_in(key, 0)
   except (TypeError, ValueError):
-    raise InputError(f"key: expected a single key of JAX, such as jax.random.key(0), got {key!r}") from None
+    raise InputError(f"key: expected a single key of JAX, such as jax.random.key(0), got {show(key)}") from None
   return key
 
 
 def check_callback(callback: Any) -> None:
   """Refuses what cannot be called: an InputError."""
   if callback is not None and not callable(callback):
-    raise InputError(f"callback: expected a function of one argument, got {callback!r}")
+    raise InputError(f"callback: expected a function of one argument, got {show(callback)}")
+
+
+def is_wish(answer: Any) -> bool:
+  """What a callback answers as a truth value: an InputError for an array and the like, which have none."""
+  try:
+    return bool(answer)
+  except (TypeError, ValueError):
+    raise InputError(f"callback: expected True, False or nothing as its answer, got {show(answer)}") from None
 
 
 def _read_units(
@@ -217,7 +225,7 @@ def _read_units(
 ) -> Units | None:
   """Units as users name them; names that no data set has are refused."""
   if not isinstance(dimensionless_constants, bool | np.bool_):
-    raise InputError(f"dimensionless_constants: expected True or False, got {dimensionless_constants!r}")
+    raise InputError(f"dimensionless_constants: expected True or False, got {show(dimensionless_constants)}")
   if units is None:
     if dimensionless_constants:
       raise InputError("dimensionless_constants: says nothing without units")
@@ -302,7 +310,7 @@ def _search_together(
   try:
     for number, progress in watch():
       i = next(i for i, each in posed.items() if number in each.numbers)
-      if callback is not None and callback(_standing(begin + i, progress, searches[number])):
+      if callback is not None and is_wish(callback(_standing(begin + i, progress, searches[number]))):
         loop.end({each: searches[each] for each in posed[i].numbers}, results.STOPPED)
   except KeyboardInterrupt:
     if should_stop() or not all(search.progress for search in searches.values()):

@@ -60,6 +60,29 @@ def check_ranges(config: Any, ranges: Mapping[str, Range]) -> None:
         raise InputError(f"{name} must {allowed}, got {show(number)}")
 
 
+# Whole numbers that the device takes.
+_COUNT = Range(0, 2**31 - 1)
+
+
+def check_counts(config: Any, path: str = "") -> None:
+  """Refuses a config of whose single whole numbers one is below 0 or too large to be one, whatever it counts.
+
+  Args:
+    config: a (nested) dataclass.
+    path: where it stands in another, with a dot behind it, for messages.
+  Raises:
+    InputError: names the first field.
+  """
+  for field in dataclasses.fields(config):
+    value = getattr(config, field.name)
+    if value is field.default:  # of most of a thousand nothing else was said
+      continue
+    if dataclasses.is_dataclass(value):
+      check_counts(value, f"{path}{field.name}.")
+    elif field.type in (int, int | None) and value is not None and not _COUNT.holds(value):
+      raise InputError(f"{path}{field.name} must {_COUNT}, got {show(value)}")
+
+
 def numbers_of(cls: type) -> list[str]:
   """Names of the fields of a (nested) dataclass that are numbers, may be None, or hold some: what a table covers."""
   found = []

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from symformer_jax import configuration, files, results
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, show
 from symformer_jax.language import expression, loosened, operators, parser
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.results import (
@@ -113,6 +113,8 @@ def write(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
   Raises:
     InputError: where no file can be written.
   """
+  if not isinstance(path, str | os.PathLike):
+    raise InputError(f"path: expected a file name, got {show(path)}")
   text = json.dumps(_plain(record), indent=1, allow_nan=False) + "\n"
   if os.path.isdir(path or "."):
     raise InputError(f"cannot write {files.shorten(path)!r}: it is a folder, expected a file name")

@@ -58,6 +58,14 @@ def test_what_it_raises_comes_out_as_it_is(model, rng):
     SymFormerRegressor(model, config=CONFIG, guesses=["x0**1.5"], callback=fail).fit(*_table(rng))
 
 
+def test_what_it_answers_has_a_truth_value(model, rng):
+  given = {"config": CONFIG, "guesses": ["x0**1.5"]}
+  for ask in (lambda answer: search(model, [_data(rng)], callback=answer, **given),
+              lambda answer: SymFormerRegressor(model, callback=answer, **given).fit(*_table(rng))):
+    with pytest.raises(InputError, match="^callback: expected True, False or nothing as its answer, got array"):
+      ask(lambda standing: np.array([1, 2]))
+
+
 def test_what_cannot_be_called_is_refused(model, rng):
   with pytest.raises(InputError, match="^callback: expected a function of one argument, got 3$"):
     search(model, [_data(rng)], callback=3)

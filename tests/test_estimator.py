@@ -439,6 +439,28 @@ def test_parameters_that_no_fit_takes_are_not_saved(tmp_path, name, value):
   assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("name", "value", "message"), [
+  ("random_state", -1, r"expected a whole number from 0 to 2\*\*63 - 1, got -1"),
+  ("random_state", "a", "expected a whole number, a RandomState of NumPy or None, got 'a'"),
+  ("select_k_features", 10**30, "expected at most 2147483647, got 1000000000000000000000000000000")])
+def test_a_parameter_that_is_no_number_of_its_kind_is_named(name, value, message):
+  x = np.arange(9.0)[:, None]
+  with pytest.raises(InputError, match=f"^{name}: {message}$"):
+    SymFormerRegressor(model=testing.FixedProposer(["x0"]), **{name: value}).fit(x, 2 * x[:, 0])
+
+
+def test_what_is_no_path_or_line_is_named(tmp_path):
+  x = np.arange(9.0)[:, None]
+  estimator = SymFormerRegressor(model=testing.FixedProposer(["x0"]), verbose=False).fit(x, 2 * x[:, 0])
+  for path in (None, 3):
+    with pytest.raises(InputError, match=f"^path: expected a file name, got {path}$"):
+      estimator.save(path)
+  with pytest.raises(InputError, match="^index: expected a row of equations_ .*, got a value of type int$"):
+    estimator.predict(x, index=10**5000)
+  with pytest.raises(InputError, match="^y holds 'a' in row 0, which is no number"):
+    estimator.report(tmp_path / "a.html", x, ["a"] * 9)
+
+
 @pytest.mark.parametrize("name", ["verbose", "warm_start"])
 @pytest.mark.parametrize("value", ["no", "yes", None, 0.5])
 def test_what_is_no_truth_value_is_refused_where_one_is_meant(name, value):

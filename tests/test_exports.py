@@ -53,6 +53,15 @@ def test_no_line_is_no_list():
     Fitted().latex([])
 
 
+@pytest.mark.parametrize(("points", "message"), [
+  (np.ones(2), r"X: expected points \[N, D\], got an array of shape \(2,\)"),
+  (np.ones((2, 2, 2)), r"X: expected points \[N, D\], got an array of shape \(2, 2, 2\)"),
+  ("a", "X: expected an array of numbers: could not convert")])
+def test_a_function_of_numpy_takes_points_alone(points, message):
+  with pytest.raises(InputError, match=f"^{message}"):
+    Fitted().numpy()(points)
+
+
 def test_the_table_has_all_lines_or_those_asked_for_and_marks_the_one_taken():
   table = Fitted().latex_table()
   assert table.count(r"\\") == 4 and table.count(r"\rightarrow") == 1 and "0.123456" in table

@@ -37,8 +37,8 @@ def test_what_is_no_number_is_named(cells, message):
 def test_numbers_in_any_dress_are_left_alone():
   frame = pd.DataFrame({"a": ["1.5", "2"], "b": pd.array([1, None], dtype="Int64"), "c": pd.Categorical([1, 2]),
                         "d": [True, False], "e": [1, None], "f": ["nan", "1"], "g": [" NaN ", "inf"]})
-  for data in (frame, frame["a"], frame.to_numpy(), np.array([["1"]]), [[1]], [["1e3", b"nan"]], None,
-               np.array([[{}]]), [[1], [2, 3]], 3.0):
+  for data in (frame, frame["a"], frame.to_numpy(), np.array([["1"]]), [[1]], [["1e3", b"nan"]],
+               np.array([[{}]]), 3.0):
     check_numeric(data, "X")
 
 
@@ -108,6 +108,22 @@ def test_no_way_in_takes_dates_for_numbers():
   for predict in (model.predict, refine("a*x", x, y).predict):
     with pytest.raises(InputError, match="^X holds dates"):
       predict(DAYS[:, None])
+
+
+@pytest.mark.parametrize(("data", "message"), [
+  (None, r"X: expected an array \[N, D\], got None"), ("abc", "X: expected an array of numbers, got 'abc'"),
+  ((v for v in "ab"), "X: expected an array of numbers, got <generator"),
+  ({"a": [1]}, r"X: expected an array of numbers, got {'a': \[1\]}"),
+  ([[1, 2], [3]], "X: expected an array of numbers: setting an array element with a sequence"),
+  (pd.DataFrame({"a": [1.0, 2]}).to_records(index=False), "X holds records .*; give columns of numbers"),
+  (pd.DataFrame({"a": [1.0, 2]}, dtype=pd.SparseDtype(float)), r"X: column 'a' is sparse \(Sparse\[float64, nan\]\)")],
+  ids=["none", "text", "generator", "dict", "ragged", "records", "sparse"])
+def test_what_is_no_array_is_named(data, message):
+  with pytest.raises(InputError, match=f"^{message}") as raised:
+    check_numeric(data, "X")
+  assert "\n" not in str(raised.value)
+  check_numeric(None, "sample_weight")
+  check_numeric(2.0, "sample_weight")
 
 
 def test_no_way_in_drops_imaginary_parts():

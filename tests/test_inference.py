@@ -666,6 +666,10 @@ def test_equal_values_are_refined_once():
   ({"restrictions": Restrictions(max_complexity=True)}, "max_complexity: expected a whole number of at least 1, got T"),
   ({"restrictions": Restrictions(max_exponent=True)}, "max_exponent: expected a number of at least 1, got True"),
   ({"should_stop": 3}, "should_stop: expected a function without arguments, got 3"),
+  ({"max_time": 10**400}, "max_time: expected a number of seconds above 0, got 1000.*[.]{3}.*000$"),
+  ({"operators": ["x" * 10**6]}, "operators: unknown operator 'xxx.*[.]{3}.*xxx', expected some of"),
+  ({"n_samples": np.arange(999)}, "n_samples: expected a whole number of at least 1, got array.*[.]{3}.*998]"),
+  ({"effort": [["x"] * 99]}, "effort: unknown effort .*[.]{3}.*: expected one of quick"),
 ])
 def test_unusable_arguments_say_why(model, options, message):
   with pytest.raises(InputError, match=message):
@@ -696,7 +700,7 @@ def test_what_is_no_list_of_data_sets_is_refused(model, datasets):
 @pytest.mark.parametrize(("dataset", "names", "message"), [
   ((np.eye(9), np.arange(9.0)), ["a"] * 9, "names: expected texts that differ, got ('a', "),
   ((np.eye(9), np.arange(9.0)), list(range(9)), "names: expected texts that differ, got (0, "),
-  ((np.eye(9), np.arange(9.0), 1, 2), None, "the data: expected an array of numbers: "),
+  ((np.eye(9), np.arange(9.0), 1, 2), None, "the array: expected an array of numbers: "),
   (([[1], [1, 2]], [1, 2]), None, "X: expected an array of numbers: "),
   ((np.eye(9), np.arange(9.0), 2), None, "weights: expected [N], got shape ()"),
   ((np.eye(9), np.arange(9.0), np.ones((9, 1))), None, "weights: expected [N], got shape (9, 1)")])

@@ -4,13 +4,14 @@ from collections.abc import Callable
 import dataclasses
 import math
 import numbers
+import sys
 from typing import Any
 
 import numpy as np
 
 from symformer_jax.arguments import NO_NUMBERS, check_whole
 from symformer_jax.engine.config import DEFAULT, EFFORTS, SearchConfig
-from symformer_jax.errors import InputError, suggest
+from symformer_jax.errors import InputError, show, suggest
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.language.units import Units
 from symformer_jax.refinement import solve
@@ -23,9 +24,14 @@ LARGEST = {"n_samples": 10_000_000, "top_k": 10_000_000}
 # What an argument has to be, for a message, and whether a number is that.
 _NUMBERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
   "temperature": ("a finite number above 0", lambda value: 0 < value < math.inf),
-  "max_time": ("a number of seconds above 0", lambda value: value > 0),
+  "max_time": ("a number of seconds above 0", lambda value: 0 < value <= math.inf and not _is_beyond(value)),
   "accuracy": ("an R2 above 0 and up to 1", lambda value: 0 < value <= 1)}
 _OPTIONAL = ("max_time", "accuracy")
+
+
+def _is_beyond(value: Any) -> bool:
+  """Whether a whole number is too large for double precision."""
+  return isinstance(value, int) and value > sys.float_info.max
 
 
 class Recalled(str):
@@ -95,21 +101,21 @@ class SearchOptions:
       if value is None and name in _OPTIONAL:
         continue
       if not isinstance(value, numbers.Real) or isinstance(value, NO_NUMBERS) or not is_right(value):
-        raise InputError(f"{name}: expected {expected}, got {value!r}")
+        raise InputError(f"{name}: expected {expected}, got {show(value)}")
     if not isinstance(self.config, SearchConfig):
-      raise InputError(f"config: expected a SearchConfig, as load_search_config reads it, got {self.config!r}")
+      raise InputError(f"config: expected a SearchConfig, as load_search_config reads it, got {show(self.config)}")
     if self.loss not in LOSSES:
-      raise InputError(f"loss: unknown loss {self.loss!r}: {suggest(str(self.loss), LOSSES)}")
+      raise InputError(f"loss: unknown loss {show(self.loss)}: {suggest(self.loss, LOSSES)}")
     if not isinstance(self.refine, str) or self.refine not in solve.MAX_STEPS:
-      raise InputError(f"refine: unknown method {self.refine!r}, expected one of {', '.join(solve.MAX_STEPS)}")
+      raise InputError(f"refine: unknown method {show(self.refine)}, expected one of {', '.join(solve.MAX_STEPS)}")
     if not isinstance(self.recombine, bool | np.bool_):
-      raise InputError(f"recombine: expected True or False, got {self.recombine!r}")
+      raise InputError(f"recombine: expected True or False, got {show(self.recombine)}")
     if not all(isinstance(guess, str) for guess in self.guesses):
-      raise InputError(f"guesses: expected formulas as text, got {self.guesses!r}")
+      raise InputError(f"guesses: expected formulas as text, got {show(self.guesses)}")
     if self.template is not None and not isinstance(self.template, str):
-      raise InputError(f"template: expected a formula as text, got {self.template!r}")
+      raise InputError(f"template: expected a formula as text, got {show(self.template)}")
     if self.template is not None and self.refine == "none":
       raise InputError("template: its constants are fitted, so refine='none' cannot go with it")
     if self.effort not in EFFORTS:
-      raise InputError(f"effort: unknown effort {self.effort!r}: {suggest(str(self.effort), EFFORTS)}")
+      raise InputError(f"effort: unknown effort {show(self.effort)}: {suggest(self.effort, EFFORTS)}")
     self.restrictions.check()

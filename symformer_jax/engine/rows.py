@@ -140,7 +140,7 @@ def _split_dataset(dataset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     x = x[:, None] if x.ndim == 1 else x
   else:
     frames.check_numeric(dataset, "the array")
-    points = frames.as_numbers(dataset, "the data")
+    points = frames.as_numbers(dataset, "the array")
     if points.ndim != 2 or points.shape[1] < 2:
       raise InputError(f"expected points [N, D+1] with y in the last column, got an array of shape {points.shape}")
     x, y, rest = points[:, :-1], points[:, -1], []

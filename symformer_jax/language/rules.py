@@ -7,7 +7,7 @@ import numbers
 from typing import Any
 
 from symformer_jax.arguments import check_whole
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, show
 from symformer_jax.language import operators as operators_lib, size_limits
 from symformer_jax.language.dimensions import Dimensions
 from symformer_jax.language.expression import VARIABLE, Node, complexity, walk
@@ -170,7 +170,7 @@ class Restrictions:
     largest, deepest = self.max_exponent, self.max_depth
     is_number = isinstance(largest, numbers.Real) and not isinstance(largest, bool)
     if largest is not None and not (is_number and largest >= 1):
-      raise InputError(f"max_exponent: expected a number of at least 1, got {largest!r}")
+      raise InputError(f"max_exponent: expected a number of at least 1, got {show(largest)}")
     for argument, limit in (("max_depth", deepest), ("max_complexity", self.max_complexity)):
       if limit is not None:
         check_whole(argument, limit)
@@ -187,7 +187,7 @@ class Restrictions:
   def _size_limits(self) -> size_limits.Limits:
     if not isinstance(self.max_sizes, tuple) or not all(
         isinstance(pair, tuple) and len(pair) == 2 for pair in self.max_sizes):
-      raise InputError(f"max_sizes: expected sizes by operator, such as {{'sin': 3}}, got {self.max_sizes!r}")
+      raise InputError(f"max_sizes: expected sizes by operator, such as {{'sin': 3}}, got {show(self.max_sizes)}")
     _tokens([name for name, _ in self.max_sizes], "max_sizes")
     return size_limits.read(self.max_sizes, _known())
 
@@ -200,7 +200,7 @@ def names_of(value: Any, argument: str) -> tuple[str, ...]:
   """
   names = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else None
   if names is None or not all(isinstance(name, str) for name in names):
-    raise InputError(f"{argument}: expected a list of names, got {value!r}")
+    raise InputError(f"{argument}: expected a list of names, got {show(value)}")
   return names
 
 
@@ -217,7 +217,7 @@ def _tokens(names: Sequence[str], argument: str) -> frozenset[str]:
       hint = f"; did you mean {close[0]!r}?" if close else ""
       # The others are there anyway, and may be named all the same.
       asked_for = [op.name for op in operators_lib.REQUESTED_OPERATORS] if argument == "add_operators" else known
-      raise InputError(f"{argument}: unknown operator {name!r}, expected some of {', '.join(asked_for)}{hint}")
+      raise InputError(f"{argument}: unknown operator {show(name)}, expected some of {', '.join(asked_for)}{hint}")
   return frozenset(token for name in names for token in known[name])
 
 
@@ -231,5 +231,5 @@ def _forbidden_tokens(names: Sequence[str]) -> frozenset[str]:
 def _column_indices(names: Sequence[str], columns: Sequence[str], argument: str) -> frozenset[int]:
   for name in names:
     if name not in columns:
-      raise InputError(f"{argument}: no column {name!r}, expected some of {', '.join(map(repr, columns))}")
+      raise InputError(f"{argument}: no column {show(name)}, expected some of {', '.join(map(repr, columns))}")
   return frozenset(list(columns).index(name) for name in names)

@@ -14,7 +14,7 @@ import unicodedata
 
 import numpy as np
 
-from symformer_jax.errors import InputError, suggest
+from symformer_jax.errors import InputError, show, suggest
 from symformer_jax.language import expression
 from symformer_jax.language.expression import VARIABLE, Node, number
 from symformer_jax.language.printing import Dialect, render
@@ -134,7 +134,7 @@ def write(node: Node, names: Sequence[str], language: str, *, cells: Sequence[st
     InputError: for an unknown language, or cells that are none.
   """
   if not isinstance(language, str) or language not in LANGUAGES:
-    raise InputError(f"unknown language {language!r}: {suggest(str(language), LANGUAGES)}")
+    raise InputError(f"unknown language {show(language)}: {suggest(language, LANGUAGES)}")
   spec, safe = LANGUAGES[language], safe_names(names, language)
   if cells is not None:
     safe = _check_cells(cells, len(names), language)
@@ -191,12 +191,12 @@ def _is_safe(name: str, spec: Language) -> bool:
 
 def _check_cells(cells: Sequence[str], num_columns: int, language: str) -> tuple[str, ...]:
   if language != "excel":
-    raise InputError(f"cells: only the language 'excel' has them, got {language!r}")
+    raise InputError(f"cells: only the language 'excel' has them, got {show(language)}")
   if isinstance(cells, str) or len(cells) != num_columns:
-    raise InputError(f"cells: expected {num_columns}, one for each column, got {cells!r}")
+    raise InputError(f"cells: expected {num_columns}, one for each column, got {show(cells)}")
   for cell in cells:
     if not re.fullmatch(r"\$?[A-Za-z]{1,3}\$?[1-9][0-9]*", str(cell)):
-      raise InputError(f"cells: expected references such as 'A2' or '$B2', got {cell!r}")
+      raise InputError(f"cells: expected references such as 'A2' or '$B2', got {show(cell)}")
   return tuple(cells)
 
 

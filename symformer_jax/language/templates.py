@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
 
-from symformer_jax.errors import ExpressionError, InputError
+from symformer_jax.errors import ExpressionError, InputError, show
 from symformer_jax.language import inverses, parser
 from symformer_jax.language.expression import SYMBOL, UNKNOWN, VARIABLE, Node, flatten, number, walk
 from symformer_jax.language.names import written
@@ -75,7 +75,7 @@ def read(text: str, names: Sequence[str]) -> Template:
     InputError: one line that says what is wrong, or not supported.
   """
   if not isinstance(text, str):
-    raise InputError(f"template: expected a formula as text, got {text!r}")
+    raise InputError(f"template: expected a formula as text, got {show(text)}")
   try:
     node = parser.parse(text, names, allow_symbols=True, allow_unknowns=True)
   except ExpressionError as error:

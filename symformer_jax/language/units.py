@@ -10,7 +10,7 @@ import functools
 import re
 from typing import Any
 
-from symformer_jax.errors import InputError, suggest
+from symformer_jax.errors import InputError, show, suggest
 from symformer_jax.language import dimensions
 from symformer_jax.language.dimensions import Dimensions, Powers
 from symformer_jax.language.expression import Node
@@ -94,7 +94,7 @@ class Units:
     known = tuple(dict.fromkeys(known))
     for name, _ in self.by_name:
       if name not in known:
-        raise InputError(f"units: no column {name!r}: {suggest(name, known)}")
+        raise InputError(f"units: no column {show(name)}: {suggest(name, known)}")
 
   def for_columns(self, columns: Sequence[str], target: str = TARGET, *, excluded: Iterable[int] = ()) -> DataUnits:
     """The units of a data set; those of a target without one of its own name are called `y`.
@@ -126,7 +126,7 @@ def read_units(units: Mapping[str, str], *, dimensionless_constants: bool = Fals
     InputError: for what is no unit, and where pint is not installed.
   """
   if not isinstance(units, Mapping):
-    raise InputError(f"units: expected a unit for each column, as {{'x': 'm', 'y': 'm/s'}}, got {units!r}")
+    raise InputError(f"units: expected a unit for each column, as {{'x': 'm', 'y': 'm/s'}}, got {show(units)}")
   return Units(tuple((str(name), read_unit(text, name=str(name))) for name, text in units.items()),
                not dimensionless_constants)
 

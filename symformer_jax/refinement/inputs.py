@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from symformer_jax import frames
-from symformer_jax.errors import InputError, suggest
+from symformer_jax.errors import InputError, show, suggest
 from symformer_jax.files import shorten
 
 # `(x [N, D], y [N], weights [N], names)` of one data set.
@@ -169,7 +169,7 @@ def check_bounds(names: Sequence[str], start: Mapping[str, float], hold: Mapping
       raise InputError(f"bounds: {name!r} is held, expected one of them")
     is_pair = isinstance(limits, (Sequence, np.ndarray)) and not isinstance(limits, str) and len(limits) == 2
     if not is_pair or not all(limit is None or isinstance(limit, numbers.Real) for limit in limits):
-      raise InputError(f"bounds: {name!r} takes (least, largest), got {limits!r}")
+      raise InputError(f"bounds: {name!r} takes (least, largest), got {show(limits)}")
     low, high = (sign * np.inf if limit is None else float(limit) for sign, limit in zip((-1, 1), limits, strict=True))
     if not low < high:
       raise InputError(f"bounds: the least value of {name!r} must be below the largest, got {low:g} and {high:g}")

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from symformer_jax.arguments import check_seed, check_whole
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, show
 from symformer_jax.language import constants as constants_lib, expression, parser, printing, strangers
 from symformer_jax.language.expression import SYMBOL, Node
 from symformer_jax.refinement import bounded, inputs, named, results, snapping, solve, uncertainty
@@ -76,12 +76,12 @@ def refine(
       starts or steps that are none.
   """
   if not isinstance(method, str) or method not in solve.METHODS:
-    raise InputError(f"unknown method {method!r}: expected one of {', '.join(solve.METHODS)}")
+    raise InputError(f"unknown method {show(method)}: expected one of {', '.join(solve.METHODS)}")
   if not isinstance(formula, str):
-    raise InputError(f"formula: expected text, got {formula!r}")
+    raise InputError(f"formula: expected text, got {show(formula)}")
   for argument, values in (("start", start), ("hold", hold), ("bounds", bounds)):
     if values is not None and not isinstance(values, Mapping):
-      raise InputError(f"{argument}: expected values by name, such as {{'a': 1.5}}, got {values!r}")
+      raise InputError(f"{argument}: expected values by name, such as {{'a': 1.5}}, got {show(values)}")
   check_whole("num_starts", num_starts, most=MOST_STARTS)
   if max_steps is not None:
     check_whole("max_steps", max_steps, most=MOST_STEPS)

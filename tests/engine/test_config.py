@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import math
 import pathlib
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from configs.search import ablation, default
 import symformer_jax
-from symformer_jax import configuration
+from symformer_jax import configuration, ranges
 from symformer_jax.commands.search_config import load_search_config
 from symformer_jax.engine import config as config_lib
 from symformer_jax.engine.config import DEFAULT, LibraryConfig, ProductsConfig, SearchConfig, TermsConfig
@@ -43,7 +44,8 @@ def other_than(path, value):
     return not value
   if value == ():
     return ("roots",) if ".views." in path else ("ln",)  # a name, where names are asked for
-  if path.endswith("edges") or path.startswith("screening.") and isinstance(value, float):
+  is_share = path.endswith(("edges", "chance", "chance_beside", "choice_share", "noise_share", "line_share"))
+  if is_share or path.startswith("screening.") and isinstance(value, float):
     return value / 2  # shares below a half, or below one
   return value[:-1] if isinstance(value, tuple) else value + 1
 
@@ -81,6 +83,34 @@ def test_every_entry_is_read():
 
 def test_a_config_survives_plain_types():
   assert configuration.build(SearchConfig, configuration.to_dict(DEFAULT)) == DEFAULT
+
+
+@pytest.mark.parametrize(("values", "message"), [
+  ({"pool": {"long": -1}}, "search config: pool.long must lie between 0 and 2147483647, got -1"),
+  ({"pool": {"num_best": 10**15}}, "search config: pool.num_best must lie between 0 and 2147483647, got 10{15}"),
+  ({"pool": {"max_constants": 10**6}}, "search config: pool.max_constants must lie between 1 and 256, got 1000000"),
+  ({"pool": {"met": math.nan}}, "search config.pool.met: expected a number, got nan"),
+  ({"pool": {"asked_if_long": [["library"]]}}, r"search config.pool.asked_if_long: expected 2 values, got \('library'"),
+  ({"pool": {"asked_if_long": [["library", "x"]]}}, "search config.pool.asked_if_long: expected a value of type int"),
+  ({"budget": {"cycle": "evolution"}}, "search config.budget.cycle: expected a list of values, got 'evolution'"),
+  ({"sources": None}, "search config.sources: expected a list of values, got None"),
+  ({"library": {"powers": [1, math.nan]}}, "search config.library.powers: expected a number, got nan"),
+  ({"scaling": {"box": 0.0}}, r"search config: scaling.box must be above 0 and at most 1e\+300, got 0.0"),
+  ({"noise": {"chance": 1.0}}, "search config: noise.chance must be above 0 and below 1, got 1.0"),
+  ({"choice": {"num_folds": 1}}, "search config: choice.num_folds must lie between 2 and 2147483647, got 1"),
+  ({"choice": {"noise_share": 0.01}}, "search config: choice.line_share must be below the 0.01 of choice.noise_share")])
+def test_what_no_search_can_do_with_is_refused_by_its_name(values, message):
+  with pytest.raises(InputError, match=f"^{message}"):
+    configuration.build(SearchConfig, values, path="search config")
+
+
+def test_no_number_of_the_default_is_refused():
+  """Where a part is the default one it is not looked at again."""
+  for part in (DEFAULT, *(getattr(DEFAULT, field.name) for field in dataclasses.fields(DEFAULT))):
+    if dataclasses.is_dataclass(part):
+      ranges.check_counts(configuration.build(type(part), configuration.to_dict(part)))
+  with pytest.raises(InputError, match="^pool.num_best must lie between 0 and"):
+    dataclasses.replace(DEFAULT, pool=dataclasses.replace(DEFAULT.pool, num_best=2**31))
 
 
 def test_the_default_file_is_the_default():

@@ -49,6 +49,35 @@ from symformer_jax.engine.config.unknown_functions import (
   VaryingConfig,
 )
 from symformer_jax.engine.config.waves import PhasesConfig, WaveFractionsConfig
+from symformer_jax.errors import InputError
+from symformer_jax.ranges import SHARE, Range, check_counts, check_ranges
+
+_COUNT, _ABOVE = Range(1, 2**31 - 1), Range(0, 1e300, is_above=True)
+_CHANCE = Range(0, 1, is_above=True, is_below=True)
+# What a search divides by, takes the logarithm of, or cannot be without, beside what parts check themselves. (Of a
+# source a fault leaves that out for a turn.) Arrays grow with the square of the constants of a formula.
+RANGES = {
+  "scaling.box": _ABOVE,
+  "scaling.small_x": _ABOVE,
+  "scaling.smallest_y": _ABOVE,
+  "scaling.largest_y": _ABOVE,
+  "scaling.comfortable_y": _ABOVE,
+  "noise.chance": _CHANCE,
+  "pool.max_constants": Range(1, 256),
+  "pool.equal_values": _ABOVE,
+  "selection.max_rows": _COUNT,
+  "selection.last_rows": _COUNT,
+  "selection.nearly": Range(1, 1e300),
+  "budget.choice_share": SHARE,
+  "choice.num_folds": Range(2, 2**31 - 1),
+  "choice.max_rows": _COUNT,
+  "choice.noise_share": _CHANCE,
+  "choice.odd_gain": _ABOVE,
+  "choice.rows_per_coefficient": _COUNT,
+  "hints.chance_beside": _CHANCE,
+  "evolution.equal_loss": _ABOVE,
+  "evolution.temperature": _ABOVE,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +139,11 @@ class SearchConfig:
 
   def __post_init__(self) -> None:
     check_names("sources", self.sources, SOURCES)
+    check_counts(self)
+    check_ranges(self, RANGES)
+    if self.choice.line_share >= self.choice.noise_share:
+      raise InputError(f"choice.line_share must be below the {self.choice.noise_share:g} of choice.noise_share, got "
+                       f"{self.choice.line_share:g}")
 
 
 # Functions take their parts of this where none are given.
