@@ -79,6 +79,8 @@ class ModelConfig:
     _check_sizes("decoder", self.decoder)
     if not 0 <= self.dropout < 1:
       raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+    if self.vocabulary.has_requested:
+      raise ValueError("vocabulary.has_requested must be False: no network knows operators on request")
     if self.vocabulary.num_variables > MAX_SIZE:
       raise ValueError(f"a network knows at most {MAX_SIZE} variables, got {self.vocabulary.num_variables}")
     if self.encoder.features not in FEATURES:

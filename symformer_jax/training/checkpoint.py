@@ -100,6 +100,8 @@ class Checkpoints:
     """Raises OSError where the disk has no room for a state's checkpoint: Orbax says so in hundreds of lines."""
     size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize + _ARRAY_OVERHEAD_BYTES for leaf in jax.tree.leaves(state))
     if shutil.disk_usage(self._manager.directory).free < size:
+      with contextlib.suppress(OSError):  # not empty; of a run that cannot begin nothing is left
+        os.rmdir(self._manager.directory)
       raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._manager.directory))
 
   def save(

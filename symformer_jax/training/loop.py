@@ -81,6 +81,7 @@ def set_up(config: TrainConfig, workdir: Path, initial_params: Any = None) -> Ru
   """
   workdir.mkdir(parents=True, exist_ok=True)
   mesh = sharding.make_mesh(config.mesh)
+  sharding.check_batch(mesh, config.data.batch_size)
   optimizer = make_optimizer(config)
   abstract = jax.eval_shape(lambda: init_state(config, optimizer))
   train_step, eval_step, shardings = jit_steps(config, optimizer, mesh, abstract)

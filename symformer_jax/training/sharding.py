@@ -33,6 +33,14 @@ def make_mesh(config: MeshConfig) -> Mesh:
   return jax.make_mesh((data, config.fsdp, config.tensor), AXES, axis_types=(AxisType.Auto,) * 3, devices=devices)
 
 
+def check_batch(mesh: Mesh, batch_size: int) -> None:
+  """Refuses a batch that cannot be cut evenly: an InputError."""
+  num_parts = mesh.shape["data"] * mesh.shape["fsdp"]
+  if batch_size % num_parts:
+    raise InputError(f"data.batch_size must be a multiple of the {num_parts} devices of the mesh's axes data and fsdp, "
+                     f"got {batch_size}")
+
+
 def spec_of(path: tuple, leaf: Any, mesh: Mesh) -> P:
   """The rule of a parameter or of the optimiser state that mirrors it; axes that do not divide are left whole."""
   name = "/".join(str(getattr(k, "key", getattr(k, "name", getattr(k, "idx", k)))) for k in path)

@@ -38,6 +38,7 @@ def test_sizes_lie_between_one_and_what_nobody_trains(part, field, largest):
 
 @pytest.mark.parametrize(("changes", "message"), [
   ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"), ({"dropout": -0.1}, "at least 0 and below 1"),
+  ({"vocabulary": Vocabulary(has_requested=True)}, "vocabulary.has_requested must be False"),
   ({"vocabulary": Vocabulary(65537)}, "a network knows at most 65536 variables, got 65537"),
   ({"norm": "mid"}, "unknown norm 'mid'"), ({"activation": "elu"}, "unknown activation 'elu'"),
   ({"decoder": DecoderConfig(width=577)}, "decoder width must be even, got 577"),

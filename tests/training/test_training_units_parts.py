@@ -89,6 +89,12 @@ def parts(monkeypatch):
   return seen
 
 
+def test_a_batch_that_the_mesh_cannot_cut_is_refused_before_anything_is_read(parts, tmp_path):
+  with pytest.raises(InputError, match="^data.batch_size must be a multiple of the 3 devices"):
+    loop.set_up(dataclasses.replace(TINY, mesh=MeshConfig(data=3)), tmp_path)
+  assert not parts.kept
+
+
 def test_a_new_run_begins_at_nothing(parts, tmp_path):
   workdir = tmp_path / "runs" / "first"
   for _ in range(2):  # a folder that is there is taken

@@ -449,6 +449,14 @@ def test_a_mesh_takes_the_devices_that_are_left():
       sharding.make_mesh(config)
 
 
+def test_a_batch_is_cut_evenly_along_data_and_fsdp():
+  mesh = sharding.make_mesh(MeshConfig(data=3, fsdp=2))
+  sharding.check_batch(mesh, 66)
+  with pytest.raises(InputError, match="^data.batch_size must be a multiple of the 6 devices of the mesh's axes "
+                                       "data and fsdp, got 64$"):
+    sharding.check_batch(mesh, 64)
+
+
 def test_matrices_are_cut_where_they_widen_or_narrow_and_divide():
   mesh = sharding.make_mesh(MeshConfig(data=1, fsdp=2, tensor=4))
   key = jax.tree_util.DictKey
@@ -775,6 +783,7 @@ def test_what_is_kept_and_saved(tmp_path, monkeypatch):
     with contextlib.nullcontext() if free == need else pytest.raises(OSError, match="No space left on device: '"):
       checkpoints.save(state, None, {"a": 1})
     assert bool(made) == (free == need)
+    assert not tmp_path.exists()  # a folder without a checkpoint, where the first had no room
 
 
 def test_a_disk_that_fills_while_a_checkpoint_is_written_is_a_fault_of_the_system(tmp_path, monkeypatch):
