@@ -103,7 +103,7 @@ def _check_column(column: Any, what: str) -> None:
 
 def _no_number(what: str, cell: Any, row: Any) -> InputError:
   hint = "give numbers, such as pandas.get_dummies makes of categories" if isinstance(cell, str) else "give numbers"
-  return InputError(f"{what} holds {show(cell)[:60]} in row {row}, which is no number; {hint}")
+  return InputError(f"{what} holds {' '.join(repr(cell).split())[:60]} in row {row}, which is no number; {hint}")
 
 
 def _check_array(data: Any, argument: str) -> None:
