@@ -226,7 +226,7 @@ def test_a_checkpoint_from_before_a_setting_existed_has_its_default():
   meta = checkpoint.make_meta(config, {})
   del meta["config"]["model"]["vocabulary"]["has_requested"]
   checkpoint.check_same_run(meta, config)
-  meta["config"]["model"]["vocabulary"]["has_requested"] = True
+  meta["config"]["model"]["vocabulary"]["num_variables"] = 2
   with pytest.raises(ModelError, match="another model shape: vocabulary"):
     checkpoint.check_same_run(meta, config)
 
