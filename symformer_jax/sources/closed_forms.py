@@ -21,7 +21,7 @@ from symformer_jax.language import expression, identities
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import linear_exponents, plain_waves, power_sums, sigmoids
+from symformer_jax.sources import linear_exponents, logarithms_of_sums, plain_waves, power_sums, sigmoids
 from symformer_jax.sources.exponential_products import products_with_exponentials
 from symformer_jax.sources.links import LINKS
 
@@ -61,9 +61,11 @@ class ClosedForms:
     powers = power_sums_of_one(rows, task.columns, task.rule, config.powers) if has_powers else []
     has_inner = config.has_linear_exponents and all(map(task.rule.allows_operator, ("exp", "pow", "*", "+")))
     inner = (linear_exponents.products_of(rows, task.columns, task.rule, config.linear_exponents) if has_inner else [])
+    has_logs = config.has_logarithms_of_sums and all(map(task.rule.allows_operator, ("ln", "inv", "*", "+")))
+    logs = (logarithms_of_sums.sums_of(rows, task.columns, task.rule, config.logarithms_of_sums) if has_logs else [])
     tokens = [token for token in ("cos", "sin") if config.has_waves and task.rule.allows_operator(token)]
     waves = plain_waves.waves_beside_lines(rows, task.columns, config.waves, token=tokens[0]) if tokens else ()
-    return Proposal(candidates=lines, nodes=(*logarithms, *products, *powers, *curves, *inner, *waves))
+    return Proposal(candidates=lines, nodes=(*logarithms, *products, *powers, *curves, *inner, *logs, *waves))
 
 
 def _mse(node: Node, rows: Rows) -> float:

@@ -22,10 +22,8 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, negate, number, power, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources.projections import without
+from symformer_jax.sources.projections import directions, sparse, without
 
-# A direction of which other terms leave no more than this share is none of its own.
-_LEAST_SHARE = 1e-10
 # What varies by less is a constant but for rounding.
 _LEAST_RANGE = 1e-6
 # What is left is told apart down to this, by constants that differ by this share, in so many steps.
@@ -121,7 +119,7 @@ class _Table:
     less = [_sum(each, number(-1.0)) for each in self._plain]
     self._multipliers = self._usable([ONE, *self._plain, *(_inverse(each) for each in (*self._plain, *less)
                                                            if np.ptp(np.sign(self._of(each))) == 0), *products])
-    self._basis = _directions(np.stack([each.values for each in self._factors], axis=1))
+    self._basis = directions(np.stack([each.values for each in self._factors], axis=1))
     self._left = without(self.target, self._basis)
     self.num_terms = len(self._factors) + len(self._multipliers)
     self._size = float(self.target @ self.target)
@@ -192,7 +190,7 @@ class _Table:
   def _left_by(self, logarithms: np.ndarray) -> float:
     """Squared error with powers of a sum of these logarithms [N] besides."""
     block = without(np.stack([logarithms * by for _, by in self._multipliers], axis=1), self._basis)
-    basis = _directions(block)
+    basis = directions(block)
     left = without(self._left, basis) if basis.shape[1] else self._left
     value = float(left @ left)
     return value if math.isfinite(value) else math.inf
@@ -201,7 +199,8 @@ class _Table:
     """The product with powers of this sum, of the fewest factors that leave this share of the squares at most."""
     logarithms = np.log(self._of(base))
     factors = [*self._factors, *(_Factor(base, node, logarithms * by) for node, by in self._multipliers)]
-    chosen, coefficients = self._sparse(factors, most * self._size)
+    design = np.stack([each.values for each in factors], axis=1)
+    chosen, coefficients = sparse(design, self.target, most * self._size, times_left=self._config.times_left)
     by_base: dict[Node | None, list[Node]] = {}
     for place, coefficient in zip(chosen, coefficients, strict=True):
       exponent = tidy(_product(factors[place].exponent, number(float(coefficient))))
@@ -209,42 +208,6 @@ class _Table:
     powers = [Node("exp", (chain("+", terms),)) if base is None else power(base, chain("+", terms))
               for base, terms in by_base.items()]
     return tidy(chain("*", [number(self._sign), *powers]))
-
-  def _sparse(self, factors: Sequence[_Factor], most: float) -> tuple[list[int], np.ndarray]:
-    """Places of factors of which none can be left out, and their coefficients: backward elimination."""
-    design = np.stack([each.values for each in factors], axis=1)
-    lengths = np.linalg.norm(design, axis=0)
-    kept = [i for i in range(len(factors)) if lengths[i] > 0]
-    unit = design / np.where(lengths > 0, lengths, 1.0)
-
-    def solve(places: Sequence[int]) -> tuple[np.ndarray, float]:
-      solution = np.linalg.lstsq(unit[:, places], self.target, rcond=None)[0]
-      left = self.target - unit[:, places] @ solution
-      return solution, float(left @ left)
-
-    solution, left = solve(kept)
-    most = max(most, self._config.times_left * left)
-    needed: set[int] = set()
-    while len(needed) < len(kept):
-      open_places = [k for k, place in enumerate(kept) if place not in needed]
-      least = min(open_places, key=lambda k: abs(solution[k]))
-      fewer = [place for k, place in enumerate(kept) if k != least]
-      tried, left = solve(fewer) if fewer else (np.zeros(0), math.inf)
-      if left <= most:
-        kept, solution = fewer, tried
-      else:
-        needed.add(kept[least])
-    return kept, solution / lengths[kept]
-
-
-def _directions(design: np.ndarray) -> np.ndarray:
-  """An orthonormal basis of columns [N, K], without what others leave next to nothing of."""
-  lengths = np.linalg.norm(design, axis=0)
-  usable = np.isfinite(lengths) & (lengths > _LEAST_SHARE)
-  if not usable.any():
-    return np.zeros((len(design), 0))
-  left, sizes, _ = np.linalg.svd(design[:, usable] / lengths[usable], full_matrices=False)
-  return left[:, sizes > _LEAST_SHARE * sizes[0]]
 
 
 def _least(function: Callable[[float], float], low: float, high: float) -> float:

@@ -139,6 +139,28 @@ class LinearExponentsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class LogarithmsOfSumsConfig:
+  """Sums of fractions over one or two sums of columns and of their logarithms."""
+
+  # Functions of y; columns at most; rows at most, and those there have to be for each term.
+  links: tuple[str, ...] = ("y", "exp", "sqrt")
+  max_columns: int = 3
+  max_rows: int = 200
+  rows_per_term: int = 2
+  # Share of the squares of y that is rounding; what leaving out a term may add to what is left.
+  exact: float = 1e-24
+  times_left: float = 100.0
+  # Share of a direction that is told by other terms; pairs that are looked at closely, and sums that are written.
+  least_own: float = 1e-9
+  num_tried: int = 4
+  num_written: int = 2
+
+  def __post_init__(self) -> None:
+    check_names("links", self.links, LINKS)
+    check_counts(self, "max_columns", "max_rows", "rows_per_term", "num_tried", "num_written")
+
+
+@dataclasses.dataclass(frozen=True)
 class ClosedFormsConfig:
   """The mean, straight lines, straight lines of logarithms, also beside an exponential or inside a sigmoid, and waves
   beside straight lines.
@@ -162,6 +184,9 @@ class ClosedFormsConfig:
   # Whether products of powers with columns in exponents are tried, and which.
   has_linear_exponents: bool = True
   linear_exponents: LinearExponentsConfig = LinearExponentsConfig()
+  # Whether logarithms of sums beside fractions over them are tried, and which.
+  has_logarithms_of_sums: bool = True
+  logarithms_of_sums: LogarithmsOfSumsConfig = LogarithmsOfSumsConfig()
 
   def __post_init__(self) -> None:
     check_counts(self, "rows_per_term")
