@@ -64,7 +64,7 @@ def products_of(rows: Rows, columns: Sequence[int], rule: Rule, config: LinearEx
   or a quotient that has them; none where none is met.
   """
   varies = rows.varying(columns)
-  if not 2 <= len(varies) <= config.max_columns or not np.all(rows.y):
+  if not 2 <= len(varies) <= config.max_columns_of_waves or not np.all(rows.y):
     return []
   some = rows.sample(config.max_rows, seed=0)
   if np.ptp(np.sign(rows.y)) == 0:
@@ -79,10 +79,15 @@ def products_of(rows: Rows, columns: Sequence[int], rule: Rule, config: LinearEx
 
 
 def _signs(rows: Rows, plain: Sequence[Node]) -> Iterator[Node]:
-  """Functions that change their sign where y does."""
+  """Functions that change their sign where y does: columns, inner functions, and waves of products and quotients, of
+  sums, and of a product beside a column.
+  """
   products = [_product(one, other) for one, other in itertools.combinations(plain, 2)]
   quotients = [_product(one, _inverse(other)) for one, other in itertools.permutations(plain, 2)]
-  waves = (Node(token, (each,)) for each in (*products, *quotients) for token in ("sin", "cos"))
+  pairs = [*itertools.combinations(plain, 2), *((two, one) for two, one in itertools.product(products, plain)
+                                                if not _columns_of(two) & _columns_of(one))]
+  sums = [_sum(one, each) for one, other in pairs for each in (other, negate(other))]
+  waves = (Node(token, (each,)) for each in (*products, *quotients, *sums) for token in ("sin", "cos"))
   for each in (*plain, *_inner(plain), *waves):
     values = expression.evaluate(each, rows.x)
     if np.all(np.isfinite(values) & (values != 0)) and np.ptp(np.sign(values) * np.sign(rows.y)) == 0:
@@ -90,13 +95,17 @@ def _signs(rows: Rows, plain: Sequence[Node]) -> Iterator[Node]:
 
 
 def _products(rows: Rows, columns: Sequence[int], config: LinearExponentsConfig) -> list[Node]:
-  """Of a y of one sign."""
+  """Of a y of one sign; of many columns without an inner function."""
   interruption.check()
   table = _Table(rows, columns, config)
-  if rows.num_distinct < config.rows_per_term * table.num_terms or np.ptp(table.target) == 0:
+  has_inner = len(columns) <= config.max_columns
+  num_terms = table.num_terms if has_inner else table.num_outer
+  if rows.num_distinct < config.rows_per_term * num_terms or np.ptp(table.target) == 0:
     return []
-  found = [table.written(base, config.exact) for base in table.nearest_plain()]
-  if found or len(columns) > config.max_columns_fitted:
+  if table.is_met:
+    return [table.written(None, config.exact)]
+  found = [table.written(base, config.exact) for base in table.nearest_plain()] if has_inner else []
+  if found or not has_inner or len(columns) > config.max_columns_fitted:
     return found
   written = (table.written(base, config.near) for base in table.fitted())
   return [node for node in written if expression.complexity(node) <= config.most_nodes_fitted]
@@ -106,7 +115,7 @@ class _Table:
   """The logarithm of y, and what it is linear in.
 
   Attributes:
-    target: the logarithm of the size of y [N]; num_terms: with an inner sum.
+    target: the logarithm of the size of y [N]; num_outer, num_terms: without an inner function, and with one.
   """
 
   def __init__(self, rows: Rows, columns: Sequence[int], config: LinearExponentsConfig):
@@ -121,7 +130,7 @@ class _Table:
                                                            if np.ptp(np.sign(self._of(each))) == 0), *products])
     self._basis = directions(np.stack([each.values for each in self._factors], axis=1))
     self._left = without(self.target, self._basis)
-    self.num_terms = len(self._factors) + len(self._multipliers)
+    self.num_outer, self.num_terms = len(self._factors), len(self._factors) + len(self._multipliers)
     self._size = float(self.target @ self.target)
 
   def _usable(self, nodes: Sequence[Node]) -> list[tuple[Node, np.ndarray]]:
@@ -148,6 +157,11 @@ class _Table:
     for base, values in self._usable([_sum(each, number(one)) for each in self._plain for one in (1.0, -1.0)]):
       if np.all(values > 0):
         yield _Factor(base, ONE, np.log(values))
+
+  @property
+  def is_met(self) -> bool:
+    """Whether the rows need no inner function."""
+    return float(self._left @ self._left) <= self._config.exact * self._size
 
   def nearest_plain(self) -> list[Node]:
     """Inner functions without a constant that the rows meet, the shortest first."""
@@ -195,10 +209,14 @@ class _Table:
     value = float(left @ left)
     return value if math.isfinite(value) else math.inf
 
-  def written(self, base: Node, most: float) -> Node:
-    """The product with powers of this sum, of the fewest factors that leave this share of the squares at most."""
-    logarithms = np.log(self._of(base))
-    factors = [*self._factors, *(_Factor(base, node, logarithms * by) for node, by in self._multipliers)]
+  def written(self, base: Node | None, most: float) -> Node:
+    """The product with powers of this function, if any, of the fewest factors that leave this share of the squares at
+    most.
+    """
+    factors = self._factors
+    if base is not None:
+      logarithms = np.log(self._of(base))
+      factors = [*factors, *(_Factor(base, node, logarithms * by) for node, by in self._multipliers)]
     design = np.stack([each.values for each in factors], axis=1)
     chosen, coefficients = sparse(design, self.target, most * self._size, times_left=self._config.times_left)
     by_base: dict[Node | None, list[Node]] = {}

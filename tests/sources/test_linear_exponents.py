@@ -48,6 +48,9 @@ def share_left(node, rows):
   ("x*exp(-y/z)*cos(w*y)", ((1, 4), (0.1, 5), (1, 4), (1, 3)), 16),
   ("(x - y)*x**y*(1 + z)**(2*y)", ((0.5, 2), (0.4, 2), (0.5, 3)), 18),
   ("-log(z)*x**y*(1 + x)**(-y)", ((0.5, 2), (0.4, 2), (0.3, 3)), 16),
+  ("x*cos(y*z + w)*exp(-v*z)", ((1, 4), (1, 3), (0.1, 3), (0, 1.5), (0.1, 0.6)), 16),
+  # of more columns, without an inner function
+  ("3*x**y*exp(-z*w)/v", ((1, 4), (1, 3), (0.1, 3), (0.2, 1.5), (0.1, 0.6)), 18),
 ])
 def test_products_are_met_exactly_and_have_no_idle_factor(text, box, most_nodes):
   rows = rows_of(text, box)
@@ -81,6 +84,8 @@ def test_one_column_five_few_rows_and_a_zero_have_none():
   assert len(found_in(rows)) == 1
   assert products_of(rows, (0,), Rule(3), CONFIG) == []
   assert found_in(rows, dataclasses.replace(CONFIG, max_columns=2)) == []
+  assert found_in(rows_of("x*cos(y*z + 1)", ((0.5, 2), (0.5, 3), (0.5, 2))),
+                  dataclasses.replace(CONFIG, max_columns_of_waves=2)) == []
   assert found_in(rows_of(text, ((0.5, 2), (0.5, 3), (0.5, 2)), num_rows=40)) == []
   assert found_in(dataclasses.replace(rows, y=np.where(np.arange(256) == 3, 0.0, rows.y))) == []
   assert found_in(dataclasses.replace(rows, y=np.full(256, 2.0))) == []
@@ -133,7 +138,8 @@ def test_the_least_of_a_function_lies_between_two_numbers():
 
 
 @pytest.mark.parametrize("wrong", [
-  "max_columns", "max_columns_fitted", "max_rows", "rows_per_term", "num_places", "num_tried", "num_written"])
+  "max_columns", "max_columns_fitted", "max_columns_of_waves", "max_rows", "rows_per_term", "num_places", "num_tried",
+  "num_written"])
 def test_counts_are_above_0(wrong):
   with pytest.raises(ValueError):
     LinearExponentsConfig(**{wrong: 0})

@@ -136,7 +136,7 @@ class ViewsConfig:
   # Whether there are powers of one column, and of 1 + and 1 - it, to another.
   has_powers: bool = True
   # Whether there are logarithms of all columns and of what they leave of 1, where they may be shares of a whole.
-  has_shares: bool = True
+  has_shares: bool = False
 
   def __post_init__(self) -> None:
     check_names("functions", self.functions, VIEW_FUNCTIONS)
@@ -340,7 +340,7 @@ class QuadraticsConfig:
   # The same of functions of columns, for data without errors; what has no more digits is rounded.
   views: ViewsConfig = ViewsConfig(
     functions=("cosines", "sines", "angles", "degrees", "roots", "circles", "exponentials", "logarithms"),
-    product_functions=(), has_powers=False, has_shares=False)
+    product_functions=(), has_powers=False)
   view_degrees: tuple[tuple[int, int, int], ...] = (
     (0, 2, 2), (0, 2, 4), (1, 2, 3), (2, 2, 2), (0, 4, 5), (4, 3, 2), (2, 4, 2))
   view_elimination: EliminationConfig = EliminationConfig(vanishing=1e-12, kept_share=10.0, max_terms=16)
@@ -396,7 +396,7 @@ class ExactFractionsConfig:
   num_reweightings: int = 2
   most_missed: float = 1e-22
   most_missed_far: float = 1e-16
-  views: ViewsConfig = ViewsConfig()
+  views: ViewsConfig = ViewsConfig(has_shares=True)
   factoring: FactoringConfig = FactoringConfig()
 
   def __post_init__(self) -> None:

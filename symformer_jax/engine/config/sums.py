@@ -112,10 +112,12 @@ class PowerSumsConfig:
 class LinearExponentsConfig:
   """Products of powers whose exponents are straight lines of columns, with one inner sum."""
 
-  # Columns at most, and where a constant of the sum is fitted; rows at most, and those there have to be for each term.
+  # Columns at most of products with an inner function, where its constant is fitted, and of those without one, as waves
+  # with their amplitudes are; rows at most, and those there have to be for each term.
   max_columns: int = 4
   max_columns_fitted: int = 3
-  max_rows: int = 200
+  max_columns_of_waves: int = 6
+  max_rows: int = 256
   rows_per_term: int = 2
   # Share of the squares of the logarithm of y that is rounding; with a constant that is fitted.
   exact: float = 1e-24
@@ -134,8 +136,8 @@ class LinearExponentsConfig:
   most_nodes_fitted: int = 40
 
   def __post_init__(self) -> None:
-    check_counts(self, "max_columns", "max_columns_fitted", "max_rows", "rows_per_term", "num_places", "num_tried",
-                 "num_written")
+    check_counts(self, "max_columns", "max_columns_fitted", "max_columns_of_waves", "max_rows", "rows_per_term",
+                 "num_places", "num_tried", "num_written")
 
 
 @dataclasses.dataclass(frozen=True)

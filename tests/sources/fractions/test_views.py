@@ -82,6 +82,16 @@ def test_quotients_by_a_column_that_has_a_zero_are_left_out():
   assert named([[0.2, -0.5], [0.7, -0.1]], "logarithms", of_products=True) == []
 
 
+def test_of_shares_of_a_whole_there_are_logarithms_of_all_and_of_the_rest():
+  def asked(x, allows=lambda token: True):
+    return list(views.views(np.array(x), ViewsConfig((), (), False, has_shares=True), allows))
+  [view] = asked(SMALL)
+  assert texts(view) == ("x", "y", "log(x)", "log(y)", "log(1 - (x + y))")
+  assert [part.is_linear and part.is_alone for part in view] == [False, False, True, True, True]
+  assert asked([[0.2, 0.5], [0.7, 0.3]]) == asked([[0.2, 0.5], [0.7, 0.0]]) == asked([[0.2], [0.7]]) == []
+  assert asked(SMALL, lambda token: token != "ln") == []
+
+
 def test_products_of_two():
   assert named(SMALL, "roots", of_products=True) == [
     ("x", "y", "sqrt(x*y)"), ("x", "y", "sqrt(x/y)"), ("x", "y", "sqrt(y/x)")]
