@@ -6,6 +6,7 @@ itself: of those without a constant, two hundred in ten milliseconds, and of oth
 """
 
 from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -60,12 +61,17 @@ class _WithConstant(NamedTuple):
 
 @np.errstate(all="ignore")  # what is not finite is left out
 def products_of(rows: Rows, columns: Sequence[int], rule: Rule, config: LinearExponentsConfig) -> list[Node]:
-  """The shortest such product that the rows meet, of a y of both signs times an inner function or a wave of a product
-  or a quotient that has them; none where none is met.
+  """The shortest such product that the rows meet, of a y of both signs times an inner function or a wave that has them;
+  none where none is met.
   """
   varies = rows.varying(columns)
-  if not 2 <= len(varies) <= config.max_columns_of_waves or not np.all(rows.y):
-    return []
+  if 2 <= len(varies) <= config.max_columns_of_waves and np.all(rows.y):
+    with contextlib.suppress(np.linalg.LinAlgError):  # odd data cost other closed forms nothing
+      return _of_signs(rows, varies, rule, config)
+  return []
+
+
+def _of_signs(rows: Rows, varies: Sequence[int], rule: Rule, config: LinearExponentsConfig) -> list[Node]:
   some = rows.sample(config.max_rows, seed=0)
   if np.ptp(np.sign(rows.y)) == 0:
     return sorted(filter(rule, _products(some, varies, config)), key=expression.complexity)[:1]
@@ -126,8 +132,7 @@ class _Table:
     self._factors = list(self._outer())
     products = [_product(one, other) for one, other in itertools.combinations(self._plain, 2)]
     less = [_sum(each, number(-1.0)) for each in self._plain]
-    self._multipliers = self._usable([ONE, *self._plain, *(_inverse(each) for each in (*self._plain, *less)
-                                                           if np.ptp(np.sign(self._of(each))) == 0), *products])
+    self._multipliers = self._usable([ONE, *self._plain, *self._inverses([*self._plain, *less]), *products])
     self._basis = directions(np.stack([each.values for each in self._factors], axis=1))
     self._left = without(self.target, self._basis)
     self.num_outer, self.num_terms = len(self._factors), len(self._factors) + len(self._multipliers)
@@ -140,12 +145,17 @@ class _Table:
   def _of(self, node: Node) -> np.ndarray:
     return expression.evaluate(node, self._rows.x)
 
+  def _inverses(self, nodes: Sequence[Node]) -> list[Node]:
+    """Of those that keep their sign."""
+    return [_inverse(each) for each in nodes if np.ptp(np.sign(self._of(each))) == 0]
+
   def _outer(self) -> Iterator[_Factor]:
     """Columns, their inverses and squares, products and quotients of two in exponentials, powers of columns with a line
-    of columns as their exponent, powers of a column and 1 more or less."""
+    of columns as their exponent, powers of a column and 1 more or less.
+    """
     yield _Factor(None, ONE, np.ones(len(self._rows)))
     products = [_product(one, other) for one, other in itertools.combinations(self._plain, 2)]
-    inverses = [_inverse(each) for each in self._plain if np.ptp(np.sign(self._of(each))) == 0]
+    inverses = self._inverses(self._plain)
     quotients = [_product(one, other) for one in self._plain for other in inverses if one != other.args[0]]
     for node, values in self._usable([*self._plain, *inverses, *products, *quotients, *map(_square, self._plain)]):
       yield _Factor(None, node, values)

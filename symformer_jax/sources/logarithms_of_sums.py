@@ -6,6 +6,7 @@ logarithms, 200 rows of some ten, tells by products of small matrices what every
 """
 
 from collections.abc import Iterator, Sequence
+import contextlib
 import itertools
 from typing import NamedTuple
 
@@ -51,8 +52,13 @@ class _Block(NamedTuple):
 def sums_of(rows: Rows, columns: Sequence[int], rule: Rule, config: LogarithmsOfSumsConfig) -> list[Node]:
   """The shortest such sum that y, or a function of y, is; none where none is met."""
   varies = rows.varying(columns)
-  if not 2 <= len(varies) <= config.max_columns:
-    return []
+  if 2 <= len(varies) <= config.max_columns:
+    with contextlib.suppress(np.linalg.LinAlgError):  # odd data cost other closed forms nothing
+      return _first(rows, varies, rule, config)
+  return []
+
+
+def _first(rows: Rows, varies: Sequence[int], rule: Rule, config: LogarithmsOfSumsConfig) -> list[Node]:
   some = rows.sample(config.max_rows, seed=0)
   plain = [variable(column) for column in varies]
   outer = _Terms.of(_outer(plain), some)

@@ -99,6 +99,13 @@ def test_operators_that_may_not_be_used_are_not():
   assert found_in(rows, rule=task.rule) == []
 
 
+def test_where_linear_algebra_fails_there_is_none(monkeypatch):
+  def fail(*given):
+    raise np.linalg.LinAlgError
+  monkeypatch.setattr(linear_exponents, "_products", fail)
+  assert found_in(rows_of("log(x + y) - x/(x + y)", ((0.5, 2), (0.5, 3)))) == []
+
+
 def asked_of(config):
   rows = rows_of("z*x**y*(1 + x)**z", ((0.5, 2), (0.5, 3), (0.5, 2)))
   options = SearchOptions(config=dataclasses.replace(DEFAULT, closed_forms=config))

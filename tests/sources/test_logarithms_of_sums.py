@@ -69,6 +69,13 @@ def test_one_column_four_few_rows_and_what_is_not_allowed_have_none():
     assert found_in(rows, rule=make_task((rows.x, rows.y), NAMES[:2], options).rule) == []
 
 
+def test_where_linear_algebra_fails_there_is_none(monkeypatch):
+  def fail(*given):
+    raise np.linalg.LinAlgError
+  monkeypatch.setattr(logarithms_of_sums, "_nearest", fail)
+  assert found_in(rows_of("log(x + y) - x/(x + y)", ((0.5, 2), (0.5, 3)))) == []
+
+
 def asked_of(config):
   rows = rows_of("log(x + y*z) - x/(x + y*z)", ((2, 9), (1, 3), (1, 2)))
   options = SearchOptions(config=dataclasses.replace(DEFAULT, closed_forms=config))

@@ -86,7 +86,7 @@ def _nearest(terms: _Terms, others: Others, factor: np.ndarray, config: TrendCon
   """The simplest of the terms that leave least, if what it leaves is what rows left out do."""
   target = linalg.solve_triangular(factor, others.target, lower=True, check_finite=False)
   num_rows, before = len(target), float(target @ target)
-  if not before >= config.least_before * num_rows:
+  if not (terms.monomials and before >= config.least_before * num_rows):
     return None
   values = linalg.solve_triangular(factor, terms.values, lower=True, check_finite=False)
   sizes, along = np.einsum("ij,ij->j", values, values), target @ values

@@ -239,6 +239,12 @@ def test_counts_are_above_0(wrong):
     TrendConfig(**wrong)
 
 
+def test_a_column_that_hardly_varies_is_in_no_term(rng):
+  x = rng.uniform(1, 2, (60, 3))
+  x[:, 2] = 1e12 + x[:, 2]
+  assert {change.dropped for change in find_terms(x, np.sin(x[:, 0]) + x[:, 1], SURROGATE, CONFIG)} <= {0, 1}
+
+
 def test_columns_in_exponents_that_are_undefined_are_left_out():
   x = np.array([[-1.0, 1.0], [1.0, 2.0], [2.0, 3.0], [0.0, 5.0]])
   with np.errstate(all="ignore"):
