@@ -10,6 +10,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
+from symformer_jax.language.expression import variable
 from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.sources import linear_exponents
 from symformer_jax.sources.closed_forms import ClosedForms
@@ -137,6 +138,39 @@ def test_what_is_left_beside_an_inner_sum_is_that_of_least_squares():
   design = np.column_stack([each / np.linalg.norm(each) for each in (*outer, *inside)])
   left = np.log(rows.y) - design @ np.linalg.lstsq(design, np.log(rows.y), rcond=None)[0]
   assert table._left_by(inner) == pytest.approx(left @ left, rel=1e-6)
+
+
+def test_places_of_constants_reach_from_one_end_to_the_other_and_so_do_those_between(monkeypatch):
+  table, rows = table_of("x**y*(x + y)**x", ((0.5, 2), (1.3, 3)), CONFIG)
+  every = [each for each in table._with_constants() if each.monomial == variable(0)]
+  assert [each.sign for each in every] == [1.0, -1.0]
+  x = rows.x[:, 0]
+  np.testing.assert_allclose(every[0].places[[0, -1]] * np.median(x), [1 / 30, 30])
+  np.testing.assert_allclose(1 - every[1].places[[0, -1]] * np.max(x), [0.95, 0.01], rtol=1e-9)
+  asked = []
+  monkeypatch.setattr(table, "_with_constants", lambda: every[:1])
+  monkeypatch.setattr(table, "_left_of", lambda each, c: c if wanted == "least" else -c)
+  monkeypatch.setattr(linear_exponents, "_least", lambda function, low, high: asked.append((low, high)) or low)
+  for wanted in ("least", "largest"):
+    table.fitted()
+  places = every[0].places
+  assert asked == [(places[0], places[1]), (places[-2], places[-1])]
+
+
+def test_there_are_two_rows_for_each_term():
+  table, rows = table_of("x**y*(x + y)**x", ((0.5, 2), (1.3, 3)))
+  for num_rows, is_asked in ((2 * table.num_terms, True), (2 * table.num_terms - 1, False)):
+    some = Rows(rows.x[:num_rows], rows.y[:num_rows], np.ones(num_rows))
+    with np.errstate(all="ignore"):
+      assert bool(linear_exponents._products(some, (0, 1), CONFIG)) is is_asked
+
+
+def test_of_both_signs_no_constant_is_fitted(monkeypatch):
+  asked = []
+  monkeypatch.setattr(linear_exponents._Table, "fitted", lambda self: asked.append(1) or [])
+  rows = rows_of("(x - y)*(1 + 0.37*x*y)**y", ((0.5, 2), (0.6, 1.7)))
+  assert found_in(rows) == [] and asked == []
+  assert found_in(dataclasses.replace(rows, y=np.abs(rows.y))) == [] and asked == [1]
 
 
 def test_the_least_of_a_function_lies_between_two_numbers():

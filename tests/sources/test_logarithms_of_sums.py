@@ -57,6 +57,17 @@ def test_of_what_has_no_logarithm_of_a_sum_there_is_none(text, noise):
   assert found_in(rows_of(text, ((0.5, 2), (0.5, 3), (0.5, 2)), noise=noise)) == []
 
 
+def test_sums_that_are_0_in_a_row_have_no_logarithm():
+  rows = rows_of("log(x + y) - x/(x + y)", ((2, 3), (0.5, 1)))
+  rows.x[3, 1], rows.y[3] = rows.x[3, 0], np.log(2 * rows.x[3, 0]) - 0.5
+  [node] = found_in(rows)
+  assert share_left(node, rows) < 1e-24
+  with np.errstate(all="ignore"):
+    terms = logarithms_of_sums._Terms.of(logarithms_of_sums._outer([variable(0), variable(1)]), rows)
+    blocks = list(logarithms_of_sums._blocks([variable(0), variable(1)], rows, projections.directions(terms.values)))
+  assert all(np.all(np.isfinite(block.terms.values)) and len(block.terms.products) == 7 for block in blocks)
+
+
 def test_one_column_four_few_rows_and_what_is_not_allowed_have_none():
   text, box = "log(x + y) - x/(x + y)", ((0.5, 2), (0.5, 3))
   rows = rows_of(text, box)
@@ -133,6 +144,7 @@ def test_columns_that_are_not_needed_are_left_out_one_by_one(rng):
   target = 3 * columns[:, 1] - 0.5 * columns[:, 3]
   chosen, factors = projections.sparse(columns, target, 0.0, times_left=100.0)
   assert chosen == [1, 3] and factors == pytest.approx([3.0, -0.5])
+  assert len(projections.sparse(columns, target, 1e9, times_left=1.0)[0]) == 1  # one stays
   loose = 0.26 * float(columns[:, 3] @ columns[:, 3])
   assert projections.sparse(columns, target, loose, times_left=1.0)[0] == [1]
 

@@ -355,6 +355,9 @@ def test_a_table_is_blurred_whose_rows_are_not_predicted_well(monkeypatch, x):
   near = NeighboursConfig(blurred=0.25)
   assert not way_of(monkeypatch, x, y, [(0.25, 0.0)], neighbours=near).is_blurred
   assert way_of(monkeypatch, x, y, [(0.26, 0.0)], neighbours=near).is_blurred
+  way = way_of(monkeypatch, x, y, [(0.26, 0.0)], neighbours=near)
+  way._errors = np.array([0.2, 0.9])
+  assert not way.is_blurred
 
 
 def test_errors_are_those_of_the_users_target(monkeypatch, x):

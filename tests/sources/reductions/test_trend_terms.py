@@ -88,6 +88,22 @@ def test_terms_of_any_factor_are_taken_away_after_all_else():
   assert not any(hasattr(step, "node") for table in before for step in table.steps) and len(last.columns) == 3
 
 
+def test_then_changes_of_any_numbers_are_followed(monkeypatch):
+  asked = []
+  x, y = table_of("sin(x*y)*z**x + 0.73912*w*v", BOX, num_rows=60)
+
+  def go_on(self, only_simple, *, has_any_terms=False):
+    asked.append((only_simple, has_any_terms))
+    return has_any_terms
+
+  monkeypatch.setattr(smaller_tables._Way, "go_on", go_on)
+  monkeypatch.setattr(smaller_tables._Way, "has_terms", True)
+  monkeypatch.setattr(smaller_tables._Way, "is_blurred", False)
+  monkeypatch.setattr(smaller_tables._Way, "follow_neighbours", lambda self: False)
+  assert smaller_tables.find_reductions(x, y, DEFAULT.reductions)
+  assert asked == [(True, False), (False, False), (False, True)]
+
+
 def way_of(monkeypatch, terms):
   """A blurred way, and how often it has looked for terms."""
   x, y = table_of("sin(x*y)*z + w*v", BOX, num_rows=60)
