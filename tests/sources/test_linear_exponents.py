@@ -93,6 +93,13 @@ def test_one_column_five_few_rows_and_a_zero_have_none():
   assert found_in(dataclasses.replace(rows, x=rows.x[:, [0, 0, 0]] * [1.0, 0.0, 0.0])) == []
 
 
+def test_a_column_that_is_1_in_a_row_has_no_logarithm_of_what_it_is_above_1():
+  rows = rows_of("z*x**y*(1 + x)**z", ((1, 2), (0.5, 3), (0.5, 2)))
+  rows.x[7, 0], rows.y[7] = 1.0, rows.x[7, 2] * 2.0 ** rows.x[7, 2]
+  [node] = found_in(rows)
+  assert share_left(node, rows) < 1e-24
+
+
 def test_operators_that_may_not_be_used_are_not():
   rows = rows_of("x**2*(-log(1 - y))**(1/z)", ((1, 10), (0.05, 0.95), (0.8, 4)))
   task = make_task((rows.x, rows.y), NAMES[:3], SearchOptions(
@@ -149,9 +156,9 @@ def test_places_of_constants_reach_from_one_end_to_the_other_and_so_do_those_bet
   np.testing.assert_allclose(1 - every[1].places[[0, -1]] * np.max(x), [0.95, 0.01], rtol=1e-9)
   asked = []
   monkeypatch.setattr(table, "_with_constants", lambda: every[:1])
-  monkeypatch.setattr(table, "_left_of", lambda each, c: c if wanted == "least" else -c)
   monkeypatch.setattr(linear_exponents, "_least", lambda function, low, high: asked.append((low, high)) or low)
-  for wanted in ("least", "largest"):
+  for sign in (1, -1):
+    monkeypatch.setattr(table, "_left_of", lambda each, c, sign=sign: sign * c)
     table.fitted()
   places = every[0].places
   assert asked == [(places[0], places[1]), (places[-2], places[-1])]

@@ -44,6 +44,8 @@ def share_left(node, rows):
   ("3*log(1 + x/y) - 3*x/(x + y)", ((0.2, 9), (1, 9)), 24),
   ("sqrt(log(x + y*z) - x/(x + y*z))", ((2, 9), (1, 3), (1, 2)), 20),
   ("0.7*log(y - x) + x*y - z/(y - x)", ((0.2, 1), (2, 3), (0.4, 2)), 22),
+  ("0.000001*log(x + y) - 0.000001*x/(x + y)", ((0.5, 2), (0.5, 3)), 16),
+  ("log(x - 1) + y/(x - 1)", ((1.1, 3), (0.5, 3)), 13),
 ])
 def test_sums_are_met_exactly(text, box, most_nodes):
   rows = rows_of(text, box)
@@ -85,6 +87,14 @@ def test_where_linear_algebra_fails_there_is_none(monkeypatch):
     raise np.linalg.LinAlgError
   monkeypatch.setattr(logarithms_of_sums, "_nearest", fail)
   assert found_in(rows_of("log(x + y) - x/(x + y)", ((0.5, 2), (0.5, 3)))) == []
+
+
+def test_of_two_that_are_met_the_shorter_is_taken(monkeypatch):
+  long, short = (parser.parse(text, NAMES[:2]) for text in ("log(x + y) - x/(x + y)", "log(x + y)"))
+  written = iter((long, short))
+  monkeypatch.setattr(logarithms_of_sums, "_nearest", lambda *given: [(0,), (1,)])
+  monkeypatch.setattr(logarithms_of_sums, "_written", lambda *given: next(written))
+  assert found_in(rows_of("log(x + y) - x/(x + y)", ((0.5, 2), (0.5, 3)))) == [short]
 
 
 def asked_of(config):
