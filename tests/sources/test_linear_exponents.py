@@ -9,7 +9,7 @@ from symformer_jax.engine.config import DEFAULT, ClosedFormsConfig, LinearExpone
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import variable
 from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.sources import linear_exponents
@@ -162,6 +162,31 @@ def test_places_of_constants_reach_from_one_end_to_the_other_and_so_do_those_bet
     table.fitted()
   places = every[0].places
   assert asked == [(places[0], places[1]), (places[-2], places[-1])]
+
+
+def test_sums_of_two_columns_are_these():
+  shown = {printing.to_text(each, NAMES) for each in linear_exponents._sums([variable(0), variable(1)])}
+  assert {"x + y", "x - y", "y - x", "x**2 + y**2", "1 - x", "x - 1", "1 + x", "x**y - 1", "1 - x/y", "1 - x**(1/y)",
+          "1 + x*y", "sqrt(x) - 1"} <= shown
+  assert not any("2*" in text or "+ 2" in text or "- 2" in text for text in shown)
+  three = linear_exponents._more_monomials([variable(i) for i in range(3)])
+  raised = [each for each in three if each.token == "pow" and each.args[0].token == "*"]
+  assert raised and all(not linear_exponents._columns_of(each.args[0]) & linear_exponents._columns_of(each.args[1])
+                        for each in raised)
+
+
+def test_of_columns_of_both_signs_there_are_no_sums_with_a_constant():
+  with np.errstate(all="ignore"):
+    table, _ = table_of("exp(x + y)", ((-1, 1), (1, 2)))
+    monomials = {printing.to_text(each.monomial, NAMES) for each in table._with_constants()}
+  assert "y" in monomials and "x**2" in monomials and not monomials & {"x", "x/y", "x**y"}
+
+
+def test_a_fitted_product_has_forty_nodes_at_most():
+  rows = rows_of("(1 + 0.37*x**2)**(-y/(y - 1))*x", ((0.2, 3), (1.2, 3)))
+  num = expression.complexity(found_in(rows)[0])
+  for most, is_found in ((num, True), (num - 1, False)):
+    assert bool(found_in(rows, dataclasses.replace(CONFIG, most_nodes_fitted=most))) is is_found
 
 
 def test_there_are_two_rows_for_each_term():

@@ -89,6 +89,13 @@ def test_where_linear_algebra_fails_there_is_none(monkeypatch):
   assert found_in(rows_of("log(x + y) - x/(x + y)", ((0.5, 2), (0.5, 3)))) == []
 
 
+def test_there_are_two_rows_for_each_term():
+  """1, two columns, three products, six logarithms; of each of two sums four fractions and three logarithms."""
+  rows = rows_of("log(x + y) - x/(x + y)", ((0.5, 2), (0.5, 3)))
+  for num_rows, is_found in ((52, True), (51, False)):
+    assert bool(found_in(Rows(rows.x[:num_rows], rows.y[:num_rows], np.ones(num_rows)))) is is_found
+
+
 def test_of_two_that_are_met_the_shorter_is_taken(monkeypatch):
   long, short = (parser.parse(text, NAMES[:2]) for text in ("log(x + y) - x/(x + y)", "log(x + y)"))
   written = iter((long, short))
