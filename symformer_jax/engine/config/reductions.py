@@ -144,7 +144,9 @@ class TrendConfig:
   # Columns below which slopes, and exact sources, tell of such terms.
   least_columns: int = 3
   # Squared errors, over those of rows left out, of a function of the other columns with the term at most and without
-  # it at least; the share of these that it takes away. Of those that leave so many times the least the simplest.
+  # it at least; the share of these that it takes away. In 22 tables of formulas that were looked at some term did:
+  # about fifteen stood in the formula, and took .88 and more, the others came near it, and took .85 and more. Of those
+  # that leave so many times the least the simplest.
   most_left: float = 1.2
   least_before: float = 5.0
   least_share: float = 0.85

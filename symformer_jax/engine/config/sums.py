@@ -119,7 +119,8 @@ class LinearExponentsConfig:
   max_columns_of_waves: int = 6
   max_rows: int = 256
   rows_per_term: int = 2
-  # Share of the squares of the logarithm of y that is rounding; with a constant that is fitted.
+  # Share of the squares of the logarithm of y that is rounding; with a constant that is fitted. Of 29 products right
+  # inner functions left 1e-28 of its variance and less, the nearest others 8e-8 and more; with a constant 1e-18.
   exact: float = 1e-24
   near: float = 1e-16
   # Places of a constant: of 1 + c*m from a share of the inverse of m's median to as many times it; of 1 - c*m where the
