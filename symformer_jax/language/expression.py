@@ -73,6 +73,18 @@ def negate(node: Node) -> Node:
   return node.args[0] if node.token == "neg" else Node("neg", (node,))
 
 
+def plus(one: Node, other: Node) -> Node:
+  return Node("+", (one, other))
+
+
+def times(one: Node, other: Node) -> Node:
+  return Node("*", (one, other))
+
+
+def inverse(node: Node) -> Node:
+  return Node("inv", (node,))
+
+
 _POWER_TOKENS = {2.0: ("pow2",), 3.0: ("pow3",), 0.5: ("sqrt",), -1.0: ("inv",),
                  -2.0: ("inv", "pow2"), -3.0: ("inv", "pow3"), -0.5: ("inv", "sqrt")}
 

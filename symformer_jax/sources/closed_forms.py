@@ -60,9 +60,9 @@ class ClosedForms:
     has_powers = config.has_powers and all(map(task.rule.allows_operator, ("pow", "*", "+")))
     powers = power_sums_of_one(rows, task.columns, task.rule, config.powers) if has_powers else []
     has_inner = config.has_linear_exponents and all(map(task.rule.allows_operator, ("exp", "pow", "*", "+")))
-    inner = (linear_exponents.products_of(rows, task.columns, task.rule, config.linear_exponents) if has_inner else [])
+    inner = linear_exponents.products_of(rows, task.columns, task.rule, config.linear_exponents) if has_inner else []
     has_logs = config.has_logarithms_of_sums and all(map(task.rule.allows_operator, ("ln", "inv", "*", "+")))
-    logs = (logarithms_of_sums.sums_of(rows, task.columns, task.rule, config.logarithms_of_sums) if has_logs else [])
+    logs = logarithms_of_sums.sums_of(rows, task.columns, task.rule, config.logarithms_of_sums) if has_logs else []
     tokens = [token for token in ("cos", "sin") if config.has_waves and task.rule.allows_operator(token)]
     waves = plain_waves.waves_beside_lines(rows, task.columns, config.waves, token=tokens[0]) if tokens else ()
     return Proposal(candidates=lines, nodes=(*logarithms, *products, *powers, *curves, *inner, *logs, *waves))

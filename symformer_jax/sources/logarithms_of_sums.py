@@ -1,7 +1,7 @@
 """Sums of fractions over one or two sums of columns and of their logarithms, exact data:
 `(1 - x)*(y/(x + y*(1 - x)) - z/(z*x + 1 - x)) - log(x + y*(1 - x))`, `log(1 + x/y) - x/(x + y)`.
 
-With the sums known y is linear in the rest. A basis of what each of some thirty gives beside the columns and their
+With the sums known y is linear in the rest. A basis of what each of up to forty gives beside the columns and their
 logarithms, 200 rows of some ten, tells by products of small matrices what every two leave.
 """
 
@@ -16,7 +16,7 @@ from symformer_jax.engine import interruption
 from symformer_jax.engine.config import LogarithmsOfSumsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, negate, number, variable
+from symformer_jax.language.expression import Node, chain, inverse, negate, number, plus, times, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.links import LINKS
@@ -36,7 +36,7 @@ class _Terms(NamedTuple):
   @classmethod
   def of(cls, products: Sequence[tuple[Node, Node]], rows: Rows) -> "_Terms":
     """Those that are finite in all rows."""
-    values = [expression.evaluate(_product(*both), rows.x) * np.ones(len(rows)) for both in products]
+    values = [expression.evaluate(times(*both), rows.x) * np.ones(len(rows)) for both in products]
     kept = [i for i, each in enumerate(values) if np.all(np.isfinite(each))]
     return cls(tuple(products[i] for i in kept), np.stack([values[i] for i in kept], axis=1))
 
@@ -88,7 +88,7 @@ def _nearest(
   single = [i for i, block in enumerate(blocks) if _left_by([block.basis], left) <= most]
   if single:
     return [(i,) for i in single[: config.num_written]]
-  pairs: list[tuple[float, tuple[int, int]]] = []
+  pairs: list[tuple[float, tuple[int, ...]]] = []
   for i, j in itertools.combinations(range(len(blocks)), 2):
     shared = blocks[i].basis.T @ blocks[j].basis
     gram = np.eye(shared.shape[1]) - shared.T @ shared
@@ -97,9 +97,9 @@ def _nearest(
     along = vectors.T @ further
     own = np.sum(np.where(values > config.least_own, along**2 / np.maximum(values, config.least_own), 0.0))
     pairs.append((whole - float(explained[i] @ explained[i]) - float(own), (i, j)))
-  near = [pair for left_by, pair in sorted(pairs)[: config.num_tried]
+  near = [pair for _, pair in sorted(pairs)[: config.num_tried]
           if _left_by([blocks[k].basis for k in pair], left) <= most]
-  return list(near[: config.num_written])
+  return near[: config.num_written]
 
 
 def _left_by(bases: Sequence[np.ndarray], left: np.ndarray) -> float:
@@ -118,7 +118,7 @@ def _written(some: Sequence[_Terms], target: np.ndarray, config: LogarithmsOfSum
     by_base.setdefault(base, []).append(Node("*", (monomial, number(_simple(float(factor))))))
   if not any(base.token == "ln" and base.args[0].token != expression.VARIABLE for base in by_base):
     return None
-  return chain("+", [_product(chain("+", terms), base) for base, terms in by_base.items()])
+  return chain("+", [times(chain("+", terms), base) for base, terms in by_base.items()])
 
 
 def _simple(factor: float) -> float:
@@ -127,18 +127,18 @@ def _simple(factor: float) -> float:
 
 
 def _blocks(plain: Sequence[Node], rows: Rows, basis: np.ndarray) -> Iterator[_Block]:
-  monomials = [ONE, *plain, *(_product(*two) for two in itertools.combinations(plain, 2))]
+  monomials = [ONE, *plain, *(times(*two) for two in itertools.combinations(plain, 2))]
   for each in _sums(plain):
     values = expression.evaluate(each, rows.x)
     if np.all(values > 0) and np.all(np.isfinite(values)) and np.ptp(values) > 0:
-      over, logarithm = Node("inv", (tidy(each),)), Node("ln", (tidy(each),))
+      over, logarithm = inverse(tidy(each)), Node("ln", (tidy(each),))
       terms = _Terms.of([*((above, over) for above in monomials), *((by, logarithm) for by in (ONE, *plain))], rows)
       yield _Block(terms, directions(without(terms.values / np.linalg.norm(terms.values, axis=0), basis)))
 
 
 def _outer(plain: Sequence[Node]) -> list[tuple[Node, Node]]:
   """1, columns, products of two, and logarithms of columns times 1 and columns."""
-  squares = (_product(*two) for two in itertools.combinations_with_replacement(plain, 2))
+  squares = (times(*two) for two in itertools.combinations_with_replacement(plain, 2))
   return [*((each, ONE) for each in (ONE, *plain, *squares)),
           *((by, Node("ln", (each,))) for each in plain for by in (ONE, *plain))]
 
@@ -147,20 +147,12 @@ def _sums(plain: Sequence[Node]) -> Iterator[Node]:
   """Of two columns and products of two, of 1 and such; means of 1 and a column, by the share that another is."""
   pairs = list(itertools.combinations(plain, 2))
   for one, other in pairs:
-    yield from (_sum(one, other), _sum(one, negate(other)), _sum(other, negate(one)))
-  for each in (*plain, *(_product(*two) for two in pairs)):
-    yield from (_sum(ONE, each), _sum(ONE, negate(each)), _sum(each, number(-1.0)))
+    yield from (plus(one, other), plus(one, negate(other)), plus(other, negate(one)))
+  for each in (*plain, *(times(*two) for two in pairs)):
+    yield from (plus(ONE, each), plus(ONE, negate(each)), plus(each, number(-1.0)))
   for share, other in itertools.permutations(plain, 2):
-    yield _sum(share, _product(other, _sum(ONE, negate(share))))
-    yield _sum(ONE, _product(share, _sum(other, number(-1.0))))
+    yield plus(share, times(other, plus(ONE, negate(share))))
+    yield plus(ONE, times(share, plus(other, number(-1.0))))
   for one, (a, b) in itertools.product(plain, pairs):
     if one not in (a, b):
-      yield _sum(one, _product(a, b))
-
-
-def _sum(one: Node, other: Node) -> Node:
-  return Node("+", (one, other))
-
-
-def _product(one: Node, other: Node) -> Node:
-  return Node("*", (one, other))
+      yield plus(one, times(a, b))

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from exact_rows import NAMES, rows_of, share_left
 import numpy as np
 import pytest
 
@@ -9,7 +10,7 @@ from symformer_jax.engine.config import DEFAULT, ClosedFormsConfig, LinearExpone
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
-from symformer_jax.language import expression, parser, printing
+from symformer_jax.language import expression, printing
 from symformer_jax.language.expression import variable
 from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.sources import linear_exponents
@@ -17,23 +18,11 @@ from symformer_jax.sources.closed_forms import ClosedForms
 from symformer_jax.sources.linear_exponents import products_of
 
 CONFIG = DEFAULT.closed_forms.linear_exponents
-NAMES = ("x", "y", "z", "w", "v")
-
-
-def rows_of(text, box, *, num_rows=256, noise=0.0):
-  rng = np.random.default_rng(3)
-  x = np.column_stack([rng.uniform(low, high, num_rows) for low, high in box])
-  y = expression.evaluate(parser.parse(text, NAMES[: len(box)]), x)
-  return Rows(x, y + noise * np.std(y) * rng.normal(size=num_rows), np.ones(num_rows))
 
 
 def found_in(rows, config=CONFIG, rule=None):
   num_columns = rows.x.shape[1]
   return products_of(rows, range(num_columns), rule or Rule(num_columns), config)
-
-
-def share_left(node, rows):
-  return np.mean((expression.evaluate(node, rows.x) - rows.y) ** 2) / np.var(rows.y)
 
 
 @pytest.mark.parametrize(("text", "box", "most_nodes"), [
@@ -171,7 +160,7 @@ def test_sums_of_two_columns_are_these():
   assert not any("2*" in text or "+ 2" in text or "- 2" in text for text in shown)
   three = linear_exponents._more_monomials([variable(i) for i in range(3)])
   raised = [each for each in three if each.token == "pow" and each.args[0].token == "*"]
-  assert raised and all(not linear_exponents._columns_of(each.args[0]) & linear_exponents._columns_of(each.args[1])
+  assert raised and all(not expression.columns_of(each.args[0]) & expression.columns_of(each.args[1])
                         for each in raised)
 
 

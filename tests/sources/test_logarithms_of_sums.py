@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from exact_rows import NAMES, rows_of, share_left
 import numpy as np
 import pytest
 
@@ -17,24 +18,12 @@ from symformer_jax.sources.closed_forms import ClosedForms
 from symformer_jax.sources.logarithms_of_sums import sums_of
 
 CONFIG = DEFAULT.closed_forms.logarithms_of_sums
-NAMES = ("x", "y", "z", "w")
 SHARES = ((0.02, 0.9), (0.1, 1.2), (0.1, 1.2))
-
-
-def rows_of(text, box, *, num_rows=256, noise=0.0):
-  rng = np.random.default_rng(4)
-  x = np.column_stack([rng.uniform(low, high, num_rows) for low, high in box])
-  y = expression.evaluate(parser.parse(text, NAMES[: len(box)]), x)
-  return Rows(x, y + noise * np.std(y) * rng.normal(size=num_rows), np.ones(num_rows))
 
 
 def found_in(rows, config=CONFIG, rule=None):
   num_columns = rows.x.shape[1]
   return sums_of(rows, range(num_columns), rule or Rule(num_columns), config)
-
-
-def share_left(node, rows):
-  return np.mean((expression.evaluate(node, rows.x) - rows.y) ** 2) / np.var(rows.y)
 
 
 @pytest.mark.parametrize(("text", "box", "most_nodes"), [

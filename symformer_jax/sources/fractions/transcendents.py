@@ -10,7 +10,7 @@ import numpy as np
 
 from symformer_jax.engine.config import TranscendentsConfig
 from symformer_jax.language import expression
-from symformer_jax.language.expression import VARIABLE, Node, negate, number, power
+from symformer_jax.language.expression import Node, inverse, negate, number, plus, power, times
 from symformer_jax.language.tidy import tidy
 
 # Digits by which two are the same on some rows.
@@ -124,16 +124,16 @@ class Candidates:
     one = number(1.0)
     pairs = [*((one, each) for each in (*self.columns, *self._products(), *self._quotients())),
              *itertools.combinations(self.columns, 2), *itertools.product(self.columns, self._products()),
-             *((column, _sum(one, negate(column))) for column in self.columns)]
+             *((column, plus(one, negate(column))) for column in self.columns)]
     for exponent, two in itertools.product(self.columns if self._allows("pow") else (), pairs):
-      if _columns_of(exponent) & (_columns_of(two[0]) | _columns_of(two[1])):
+      if expression.columns_of(exponent) & (expression.columns_of(two[0]) | expression.columns_of(two[1])):
         continue
       by = expression.evaluate(exponent, self._x)
       logarithms = [by * np.log(expression.evaluate(each, self._x)) * np.ones(len(by)) for each in two]
       of_norm = np.logaddexp(*logarithms) / by
       if np.all(np.isfinite(of_norm)):
         terms = [number(1.0) if each == one else power(each, exponent) for each in two]
-        for norm in self._of_logarithm(power(_sum(*terms), _inverse(exponent)), of_norm):
+        for norm in self._of_logarithm(power(plus(*terms), inverse(exponent)), of_norm):
           yield norm, [each for at, term in zip(logarithms, terms, strict=True)
                        for each in self._of_logarithm(term, at)]
 
@@ -147,7 +147,7 @@ class Candidates:
   def _powers_to_quotients(self) -> Iterator[Transcendent]:
     """a**(b/(a + c)), (a/b)**(b/(c - b)), ... of few columns."""
     if len(self.columns) <= self._config.max_columns_of_products:
-      exponents = [_product(column, _inverse(each)) for column in (number(1.0), *self.columns) for each in self._sums()]
+      exponents = [times(column, inverse(each)) for column in (number(1.0), *self.columns) for each in self._sums()]
       yield from self._powers([*self.columns, *self._quotients()], exponents)
 
   def _roots(self) -> Iterator[Transcendent]:
@@ -164,8 +164,8 @@ class Candidates:
     if not self._allows("pow"):
       return []
     raised = [power(base, exponent) for base in (*self.columns, *self._products(), *self._quotients())
-              for exponent in self.columns if not _columns_of(base) & _columns_of(exponent)]
-    return [*raised, *(_product(column, power(base, exponent))
+              for exponent in self.columns if not expression.columns_of(base) & expression.columns_of(exponent)]
+    return [*raised, *(times(column, power(base, exponent))
                        for column, base, exponent in itertools.permutations(self.columns, 3))]
 
   def _arguments(self) -> list[Node]:
@@ -180,40 +180,40 @@ class Candidates:
             *self._odds(), *self._products(), *self._positive_logarithms()]
 
   def _exponents(self) -> list[Node]:
-    own = [*self.columns, *map(_inverse, self.columns)]
+    own = [*self.columns, *map(inverse, self.columns)]
     return own if len(self.columns) > self._config.max_columns_of_products else [
       *own, *self._products(), *self._quotients()]
 
   def _short_monomials(self) -> list[Node]:
-    return [*self.columns, *map(_inverse, self.columns), *self._products(), *self._quotients()]
+    return [*self.columns, *map(inverse, self.columns), *self._products(), *self._quotients()]
 
   def _monomials(self) -> list[Node]:
     """Of one column, two and three."""
     found = [*self._short_monomials(), *self._squares((*self.columns, *self._products(), *self._quotients()))]
     for square, other in itertools.product(self._squares(self.columns), self.columns):
       if square.args[0] != other:
-        found += [_product(square, other), _product(square, _inverse(other)), _product(other, _inverse(square))]
+        found += [times(square, other), times(square, inverse(other)), times(other, inverse(square))]
     for three in itertools.combinations(self.columns, 3):
-      found.append(_product(_product(*three[:2]), three[2]))
+      found.append(times(times(*three[:2]), three[2]))
       for i, one in enumerate(three):
-        others = _product(*three[:i], *three[i + 1 :])
-        found += [_product(others, _inverse(one)), _product(one, _inverse(others))]
+        others = times(*three[:i], *three[i + 1 :])
+        found += [times(others, inverse(one)), times(one, inverse(others))]
     return found
 
   def _times_a_column(self, node: Node) -> list[Node]:
     return [made for column in self.columns for made in (
-      _product(node, column), _product(node, _inverse(column)), _product(column, _inverse(node)))]
+      times(node, column), times(node, inverse(column)), times(column, inverse(node)))]
 
   def _products(self) -> list[Node]:
-    return [_product(*two) for two in itertools.combinations(self.columns, 2)]
+    return [times(*two) for two in itertools.combinations(self.columns, 2)]
 
   def _quotients(self) -> list[Node]:
-    return [_product(one, _inverse(other)) for one, other in itertools.permutations(self.columns, 2)]
+    return [times(one, inverse(other)) for one, other in itertools.permutations(self.columns, 2)]
 
   def _sums(self, some: Sequence[Node] | None = None) -> list[Node]:
     """Sums and differences of two, of the columns by default."""
     return [made for one, other in itertools.combinations(self.columns if some is None else some, 2)
-            for made in (_sum(one, other), _sum(one, negate(other)), _sum(other, negate(one)))]
+            for made in (plus(one, other), plus(one, negate(other)), plus(other, negate(one)))]
 
   def _squares(self, some: Sequence[Node]) -> list[Node]:
     return [power(each, number(2.0)) for each in some] if self._allows("pow2") else []
@@ -222,16 +222,16 @@ class Candidates:
     """-log(a), -log(1 - a), log(1 + a), -log(1 - 1/a) of few columns: quantiles of extremes are powers of these."""
     if len(self.columns) > self._config.max_columns_of_products or not self._allows("ln"):
       return []
-    below = [_sum(number(1.0), negate(each)) for each in (*self.columns, *map(_inverse, self.columns))]
+    below = [plus(number(1.0), negate(each)) for each in (*self.columns, *map(inverse, self.columns))]
     return [*(negate(Node("ln", (each,))) for each in (*self.columns, *below)),
-            *(Node("ln", (_sum(number(1.0), each),)) for each in self.columns)]
+            *(Node("ln", (plus(number(1.0), each),)) for each in self.columns)]
 
   def _odds(self) -> list[Node]:
     """(1 - a)/a of a probability a."""
-    return [_sum(_inverse(column), number(-1.0)) for column in self.columns]
+    return [plus(inverse(column), number(-1.0)) for column in self.columns]
 
   def _shifted(self, some: Sequence[Node]) -> list[Node]:
-    return [made for each in some for made in (_sum(number(1.0), each), _sum(number(1.0), negate(each)))]
+    return [made for each in some for made in (plus(number(1.0), each), plus(number(1.0), negate(each)))]
 
 
 def _pair(one: Transcendent, other: Transcendent) -> Transcendent:
@@ -248,21 +248,5 @@ def _size(functions: Transcendent) -> int:
 
 def _are_alike(two: Transcendent) -> bool:
   """Whether two functions have a column in common, or are each of one."""
-  one, other = map(_columns_of, two.nodes)
+  one, other = map(expression.columns_of, two.nodes)
   return bool(one & other) or len(one) == len(other) == 1
-
-
-def _columns_of(node: Node) -> set[int]:
-  return {int(each.value) for each in expression.walk(node) if each.token == VARIABLE and each.value is not None}
-
-
-def _product(one: Node, other: Node) -> Node:
-  return Node("*", (one, other))
-
-
-def _sum(one: Node, other: Node) -> Node:
-  return Node("+", (one, other))
-
-
-def _inverse(node: Node) -> Node:
-  return Node("inv", (node,))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, number
+from symformer_jax.language.expression import Node, chain, inverse, number
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.monomials import to_node
 from symformer_jax.sources.powers import product_fits
@@ -22,21 +22,17 @@ def _plus(value: float, node: Node) -> Node:
   return Node("+", (node, number(value)))
 
 
-def _inverse(node: Node) -> Node:
-  return Node("inv", (node,))
-
-
 # How the functions of `product_fits.FUNCTIONS` are written, but for a factor and a constant.
 WRITTEN: dict[str, Callable[[Node], Node]] = {
   "exp": lambda n: Node("exp", (n,)),
-  "inv": lambda n: _inverse(_plus(1, n)),
+  "inv": lambda n: inverse(_plus(1, n)),
   "sqrt": lambda n: Node("sqrt", (_plus(1, n),)),
-  "inv_sqrt": lambda n: _inverse(Node("sqrt", (_plus(1, n),))),
+  "inv_sqrt": lambda n: inverse(Node("sqrt", (_plus(1, n),))),
   "ln": lambda n: Node("ln", (_plus(1, n),)),
   "pure_ln": lambda n: Node("ln", (n,)),
-  "tanh": lambda n: _inverse(_plus(1, Node("exp", (Node("*", (n, number(2))),)))),
+  "tanh": lambda n: inverse(_plus(1, Node("exp", (Node("*", (n, number(2))),)))),
   "atan": lambda n: Node("atan", (n,)),
-  "bose": lambda n: _inverse(_plus(-1, Node("exp", (n,)))),
+  "bose": lambda n: inverse(_plus(-1, Node("exp", (n,)))),
   "cos": lambda n: Node("cos", (n,)),
   product_fits.POWER: lambda n: Node("pow", (n, number(0.7))),  # for any exponent
 }

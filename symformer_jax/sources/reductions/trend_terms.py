@@ -8,7 +8,6 @@ product of matrices tells of all terms at once. Slopes tell of terms of one colu
 rows.
 """
 
-from collections.abc import Iterator
 import math
 from typing import NamedTuple
 
@@ -100,16 +99,17 @@ def _nearest(terms: _Terms, others: Others, factor: np.ndarray, config: TrendCon
 
 
 def _change(column: int, term: _Term, config: TrendConfig) -> Change:
-  factor = next(_exact(term, config), None)
+  factor = _exact(term, config)
   node = Node("*", (monomials.to_node(term.monomial), number(term.factor if factor is None else factor)))
   return Change(term.left, column, {}, is_simple=factor is not None, summand=tidy(node))
 
 
-def _exact(term: _Term, config: TrendConfig) -> Iterator[float]:
-  """A number of few digits that the factor may be, and few others."""
+def _exact(term: _Term, config: TrendConfig) -> float | None:
+  """The number of fewest digits that the factor may be, if it can hardly be another."""
   place = math.floor(math.log10(abs(term.factor)))
+  near = config.most_off * term.deviation
   for digits in range(1, config.most_digits + 1):
     short = float(f"{term.factor:.{digits}g}")
-    near = config.most_off * term.deviation
     if abs(short - term.factor) <= near and near <= 0.1 * 10.0 ** (place - digits + 1):
-      yield short
+      return short
+  return None

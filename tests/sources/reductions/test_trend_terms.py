@@ -246,7 +246,7 @@ def test_of_terms_that_leave_as_much_the_simplest_is_taken():
   (0.2504, 4e-4, 0.25), (0.251, 1e-3, None), (3.0, 2.0, None), (1.23401, 1e-4, None), (1230.4, 0.3, 1230.0)])
 def test_a_factor_of_few_digits_is_taken_for_exact(factor, deviation, expected):
   term = trend_terms._Term(((0, 1.0),), factor, deviation, 0.5)
-  assert next(trend_terms._exact(term, CONFIG), None) == expected
+  assert trend_terms._exact(term, CONFIG) == expected
 
 
 @pytest.mark.parametrize("wrong", [{"least_columns": 0}, {"most_digits": 0}])
