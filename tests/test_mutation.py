@@ -65,10 +65,9 @@ def test_the_tests_of_a_module():
   assert parted("selection/losses")[1] == ["tests/selection/test_loss_choice.py"]
   # A folder of a room has tests in a folder of the room's.
   assert parted("sources/unknowns/exact_factors")[1] == ["tests/sources/unknowns/test_exact_factors.py"]
-  assert parted("sources/reductions/gaussian_process") == (
-    [*(f"tests/sources/reductions/test_sources_units_{part}.py" for part in ("reductions", "surrogates")),
-     *(f"tests/engine/test_engine_units_config_{part}.py" for part in ("changes", "reductions"))],
-    ["tests/sources/reductions/test_gaussian_process.py"])
+  assert parted("engine/gaussian_process") == (
+    [f"tests/engine/test_engine_units_{part}.py" for part in ("config_changes", "config_reductions", "surrogates")],
+    ["tests/engine/test_gaussian_process.py"])
   # Without one of its name: those of its own room that import it, not the searches that do as well.
   assert parted("language/sympy_trees")[1] == [
     f"tests/language/test_{name}.py" for name in ("canonical", "expression", "names", "operators")]

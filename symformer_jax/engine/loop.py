@@ -8,6 +8,7 @@ import collections
 from collections.abc import Callable, Generator, Iterator, Sequence
 import contextlib
 import dataclasses
+import functools
 import itertools
 import math
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import jax
 import numpy as np
 
 from symformer_jax import results
-from symformer_jax.engine import faults, interruption, refine
+from symformer_jax.engine import faults, interruption, learning_curves, refine
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import BudgetConfig, NoiseConfig, PoolConfig
 from symformer_jax.engine.digits import rounding_variance
@@ -205,8 +206,9 @@ class Search:
 
   def hurried(self) -> tuple[str, int] | None:
     """Source and number of a turn that comes before its place: where y seems to be a function of one column, those that
-    ask for it; where what has been found leaves noise (a wrong formula for exact data leaves errors that are alike in
-    neighbouring rows), those after which the search may end, of one that is clear before anything else.
+    ask for it; where y has errors, those that bear them; where what has been found leaves noise (a wrong formula for
+    exact data leaves errors that are alike in neighbouring rows), those after which the search may end, of one that is
+    clear before anything else.
     """
     if self.ended_by or self._exact is not None:
       return None
@@ -218,10 +220,18 @@ class Search:
     first = _next_of(self, config.asked_if_clear) if watch.may_be_clear else None
     if first is not None and watch.best_leaves_noise():
       return first
+    of_errors = (first for asked in config.asked_under_errors if (first := _next_of(self, [asked])) is not None)
+    if _have_taken(self, config.asked_before_errors) and self._has_errors and (first := next(of_errors, None)):
+      return first
     if not _have_taken(self, config.asked_before_hurry):
       return None
     first = _next_of(self, _asked_before_noise(watch, config))
     return first if first is not None and watch.leaves_noise() else None
+
+  @functools.cached_property
+  def _has_errors(self) -> bool:
+    return learning_curves.has_errors(
+      self.task.fit_rows, self.task.columns, self._options.config.noise.learning_curve)
 
   def _turns_of_sole_column(self) -> list[tuple[str, int]]:
     """Of smaller tables: the one that looks for them, that of the closed forms, and those of `first_of_one`."""

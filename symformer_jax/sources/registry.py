@@ -16,6 +16,7 @@ from symformer_jax.sources.enumeration.enumeration import Enumeration
 from symformer_jax.sources.enumeration.short_forms import ShortForms
 from symformer_jax.sources.evolution.evolution import Evolution
 from symformer_jax.sources.fractions.exact_fractions import ExactFractions
+from symformer_jax.sources.fractions.fraction_pursuit import FractionPursuit
 from symformer_jax.sources.fractions.function_fractions import FunctionFractions
 from symformer_jax.sources.fractions.linked_fractions import LinkedFractions
 from symformer_jax.sources.fractions.quadratics import Quadratics
@@ -62,6 +63,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
   "library": lambda model, options: LibrarySums(options.config),
+  "fraction_pursuit": lambda model, options: FractionPursuit(options.config),
   "product_units": lambda model, options: ProductUnits(options.config),
   "reductions": lambda model, options: _of_smaller_tables(model, options),
   "exact_factors": lambda model, options: ExactFactors(

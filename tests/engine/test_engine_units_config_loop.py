@@ -73,8 +73,8 @@ def test_what_each_source_is_asked_for_in_its_turns():
     asked[turn.source.name].append(turn.num)
   formulas = {name: nums for name, nums in asked.items() if set(nums) != {1}}
   assert formulas == {
-    "product_units": [48] * 6, "single_index": [128], "separable": [48, 128], "curves": [360],
-    "inner_pairs": [96], "curve_fits": [48], "exact_factors": [32] * 3,
+    "fraction_pursuit": [48] * 2, "product_units": [48] * 6, "single_index": [128], "separable": [48, 128],
+    "curves": [360], "inner_pairs": [96], "curve_fits": [48], "exact_factors": [32] * 3,
     "short_forms": [16], "oscillations": [48], "two_constants": [24, 72, 96, 96],
     "function_fractions": [8], "linked_fractions": [8], "transcendental_fractions": [8] * 9, "enumeration": [8, 8],
     "wave_fractions": [24] * 2,

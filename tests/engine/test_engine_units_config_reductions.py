@@ -10,10 +10,10 @@ import pytest
 from scipy import optimize
 from small_data import OPTIONS, task_of
 
+from symformer_jax.engine import gaussian_process
 from symformer_jax.engine.config import DEFAULT, reductions as reductions_config
 from symformer_jax.language import expression
 from symformer_jax.sources.reductions import (
-  gaussian_process,
   invariances,
   reductions,
   relations,

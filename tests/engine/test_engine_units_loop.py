@@ -67,7 +67,7 @@ def search_of(*, begun=(), progress=(), **parts):
   """A search whose end at the noise waits for three turns of the library and one of rationals."""
   parts = {"ended_by": "", "_exact": None, "_asked_to_hurry": 0, "_noise": SimpleNamespace(
     best=Candidate(nested(20), 1.0), is_in_doubt=False, may_be_clear=False, leaves_noise=lambda: True),
-    "_turns_of_sole_column": list,
+    "_turns_of_sole_column": list, "_has_errors": False,
     "states": {source.name: None for source in SOURCES}} | parts
   return SimpleNamespace(_options=OPTIONS, sources=SOURCES, _begun=set(begun),
                          progress=[SimpleNamespace(source=name) for name in progress], **parts)
@@ -97,6 +97,27 @@ def test_a_search_hurries_first_to_the_turns_after_which_it_ends_with_a_clear_fo
       "sources": sources, "states": {source.name: None for source in sources},
       "_begun": {(source.name, 0) for source in sources[:num_begun]}})
     assert hurried(search) == expected
+
+
+def test_where_y_has_errors_turns_that_bear_these_come_first_in_the_order_of_the_config():
+  names = ("closed_forms", "guesses", "enumeration", "product_units", "separable")
+  asked = [("short_forms", 0), *(("fraction_pursuit", n) for n in (0, 1)), *(("reductions", n) for n in range(8)),
+           *(("product_units", n) for n in (1, 2)), ("rationals", 0), ("library", 0)]
+  sources = [SimpleNamespace(name=name, turns=(1,) * 9) for name in dict.fromkeys(
+    (*names, "library", *(name for name, _ in asked)))]
+  begun = {(name, 0) for name in names}
+  states = {source.name: None for source in sources}
+  quiet = SimpleNamespace(best=None, is_in_doubt=False, may_be_clear=False, leaves_noise=lambda: False)
+
+  def search(has_errors, *, progress=names, begun=begun):
+    parts = {"sources": sources, "states": states, "_begun": begun}
+    made = search_of(progress=progress, _noise=quiet, _has_errors=has_errors)
+    return SimpleNamespace(**vars(made) | parts)
+
+  for num, expected in enumerate([*asked, None]):
+    assert hurried(search(True, begun=begun | set(asked[:num]))) == expected
+  assert hurried(search(False)) is None  # of exact data all is as it was
+  assert hurried(search(True, progress=names[:-1])) is None  # not before others that are cheap have had their turns
 
 
 def test_a_search_that_has_ended_met_the_data_or_leaves_no_noise_does_not_hurry():

@@ -118,12 +118,12 @@ def test_the_suite_of_sources_leaves_out_what_its_labels_say(own_file, tmp_path)
       "curves", "two_constants", "wave_fractions", "phases", "exact_fractions", "function_fractions",
       "linked_fractions", "transcendental_fractions", "enumeration", "transformer", "single_index", "separable",
       "library", "subsets", "varying", "ridges", "subsets_inside", "parts", "growth", "remainders", "replacements",
-      "evolution", "inner_pairs", "exact_factors", "curve_fits"):
+      "evolution", "inner_pairs", "exact_factors", "curve_fits", "fraction_pursuit"):
     assert set(DEFAULT.sources) - set(configs[f"without {name}"].sources) == {name}
   assert "waves" not in configs["without library waves"].library.families
   assert set(DEFAULT.terms.links) - set(configs["without terms exp"].terms.links) == {"exp"}
   families = [*DEFAULT.library.families, *DEFAULT.products.families, *DEFAULT.terms.links]
-  assert len(set(configs.values())) == len(configs) == 34 + len(families) - 1  # y itself stays
+  assert len(set(configs.values())) == len(configs) == 35 + len(families) - 1  # y itself stays
 
   # What a search config changes is changed in every variant.
   path = tmp_path / "few.py"

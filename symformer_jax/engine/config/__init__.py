@@ -16,7 +16,7 @@ from symformer_jax.engine.config.inner_functions import (
   OscillationsConfig,
   TwoConstantsConfig,
 )
-from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
+from symformer_jax.engine.config.loop import BudgetConfig, LearningCurveConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import (
   EDITS,
   EFFORTS,
@@ -35,6 +35,7 @@ from symformer_jax.engine.config.rationals import (
   EliminationConfig,
   ExactFractionsConfig,
   FactoringConfig,
+  FractionPursuitConfig,
   FunctionFractionsConfig,
   LinkedFractionsConfig,
   QuadraticsConfig,
@@ -89,8 +90,9 @@ __all__ = [
   "BudgetConfig", "ChoiceConfig", "ClosedFormsConfig", "CompositionsConfig", "CoordinatesConfig", "CurveFitsConfig",
   "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS", "EliminationConfig", "EnumerationConfig", "EvolutionConfig",
   "ExactFactorsConfig", "ExactFractionsConfig", "ExponentialProductsConfig", "FUNCTIONS", "FactoringConfig",
-  "FormsConfig", "FunctionFractionsConfig", "GrowthConfig", "GuessesConfig", "HintsConfig", "InnerPairsConfig",
-  "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LinearExponentsConfig", "LinkedFractionsConfig",
+  "FormsConfig", "FractionPursuitConfig", "FunctionFractionsConfig", "GrowthConfig", "GuessesConfig", "HintsConfig",
+  "InnerPairsConfig",
+  "LIBRARY_FAMILIES", "LINKS", "LearningCurveConfig", "LibraryConfig", "LinearExponentsConfig", "LinkedFractionsConfig",
   "LogarithmsOfSumsConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig", "NoiseConfig", "OscillationsConfig",
   "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PartitionsConfig", "PhasesConfig", "PlainWavesConfig",
   "PoolConfig", "PowerSumsConfig", "ProductUnitsConfig", "ProductsConfig", "PursuitConfig", "QuadraticsConfig",

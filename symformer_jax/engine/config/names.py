@@ -59,9 +59,10 @@ TIERS = ("any", "basic", "monomial")
 SOURCES = (
   "closed_forms", "guesses", "enumeration", "short_forms", "quadratics", "oscillations", "rationals", "curve_fits",
   "exact_fractions", "linked_fractions", "two_constants", "function_fractions", "curves", "inner_pairs",
-  "wave_fractions", "phases", "single_index", "separable", "library", "product_units", "reductions", "exact_factors",
-  "partitions", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "transformer",
-  "parts", "growth", "remainders", "replacements", "transcendental_fractions", "compositions", "evolution")
+  "wave_fractions", "phases", "single_index", "separable", "library", "fraction_pursuit", "product_units", "reductions",
+  "exact_factors", "partitions", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside",
+  "transformer", "parts", "growth", "remainders", "replacements", "transcendental_fractions", "compositions",
+  "evolution")
 # Functions and kinds of sums of product units (`sources.powers.product_fits.FUNCTIONS`,
 # `sources.powers.product_units.SHAPES`).
 PRODUCT_UNIT_FUNCTIONS = ("exp", "inv", "sqrt", "inv_sqrt", "ln", "pure_ln", "tanh", "atan", "bose", "cos",

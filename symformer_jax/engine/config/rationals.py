@@ -403,3 +403,52 @@ class ExactFractionsConfig:
     check_counts(self, "max_degree", "max_rows", "num_digits", "max_bases", "max_bases_of_one", "max_eliminations",
                  "num_near")
     check_names("links", self.links, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
+class FractionPursuitConfig:
+  """Fractions of few columns of a library, chosen one by one (`sources.fractions.fraction_pursuit`): for y with errors.
+  """
+
+  # Formulas that are fitted in each turn: of products of powers alone; of these and functions of columns.
+  turns: tuple[int, ...] = (48, 48)
+  max_columns: int = 9
+  # Rows that terms are chosen by.
+  num_rows: int = 256
+  # Exponents in products of powers of one column and of two, by the number of columns of the table from two on, the
+  # last for more; and of three, of three columns and of more. Of two columns these are 60 products, of five 190.
+  exponents: tuple[tuple[float, ...], ...] = (
+    (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0), (-2.0, -1.0, 1.0, 2.0), (-2.0, -1.0, 1.0, 2.0), (-1.0, 1.0, 2.0))
+  exponents_of_three: tuple[tuple[float, ...], ...] = ((-2.0, -1.0, 1.0, 2.0), (-1.0, 1.0))
+  # Of plain columns no more are taken at once than this share of the rows.
+  plain_share: float = 0.25
+  # Functions of columns without constants (`transcendents`), the short ones first, each and its inverse alone, times
+  # and over a column.
+  num_functions: int = 75
+  transcendents: TranscendentsConfig = TranscendentsConfig()
+  # Functions of y that may be such a fraction, where so large a share of the rows has one; and how many times the
+  # weight that nine tenths of the rows have less of counts at most.
+  links: tuple[str, ...] = ("y", "inv", "exp", "sqrt", "complement_exp", "logit")
+  least_defined: float = 0.6
+  most_weight: float = 10.0
+  # Terms above and below the line; fractions that are carried along of each number of terms; terms that are tried in
+  # addition to each; fractions whose terms are taken away one at a time; steps of a fit.
+  max_terms: int = 6
+  num_carried: int = 8
+  num_tried: int = 5
+  num_exchanged: int = 4
+  num_steps: int = 6
+  # Nats by which a further term has to make the description shorter, or there is no further one.
+  least_gained: float = 3.0
+  # Share of a column beyond those of a fraction below which it is no other.
+  least_new: float = 1e-6
+  # How many times what is below the line is the 1 there where it may be left out.
+  most_times_one: float = 100.0
+  # Fractions of each number of terms that are offered; nats of a node when they are ranked.
+  num_offered: int = 3
+  nats_per_node: float = 2.0
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_columns", "num_rows", "max_terms", "num_carried", "num_tried", "num_exchanged", "num_steps",
+                 "num_offered")
+    check_names("links", self.links, LINKS)

@@ -19,6 +19,7 @@ from symformer_jax.engine.config.partitions import PartitionsConfig
 from symformer_jax.engine.config.product_units import ProductUnitsConfig
 from symformer_jax.engine.config.rationals import (
   ExactFractionsConfig,
+  FractionPursuitConfig,
   FunctionFractionsConfig,
   LinkedFractionsConfig,
   QuadraticsConfig,
@@ -120,6 +121,7 @@ class SearchConfig:
   function_fractions: FunctionFractionsConfig = FunctionFractionsConfig()
   linked_fractions: LinkedFractionsConfig = LinkedFractionsConfig()
   transcendental_fractions: TranscendentalFractionsConfig = TranscendentalFractionsConfig()
+  fraction_pursuit: FractionPursuitConfig = FractionPursuitConfig()
   enumeration: EnumerationConfig = EnumerationConfig()
   two_constants: TwoConstantsConfig = TwoConstantsConfig()
   inner_pairs: InnerPairsConfig = InnerPairsConfig()

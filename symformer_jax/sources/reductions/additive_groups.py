@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symformer_jax.engine import interruption
+from symformer_jax.engine import gaussian_process, interruption
 from symformer_jax.engine.config import PartitionsConfig, SurrogateConfig
+from symformer_jax.engine.gaussian_process import Additive, Groups
 from symformer_jax.sources.links import LINKS
-from symformer_jax.sources.reductions import gaussian_process
-from symformer_jax.sources.reductions.gaussian_process import Additive, Groups
 
 # The function of y of which a sum is a product.
 LOGARITHM = "exp"

@@ -15,12 +15,12 @@ import math
 
 import numpy as np
 
-from symformer_jax.engine import interruption
+from symformer_jax.engine import gaussian_process, interruption
 from symformer_jax.engine.config import ReductionsConfig
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources.reductions import gaussian_process, shifted_changes
+from symformer_jax.sources.reductions import shifted_changes
 from symformer_jax.sources.reductions.reduced_tables import Change
 from symformer_jax.sources.reductions.relations import (
   is_simple,

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from symformer_jax.engine import interruption
+from symformer_jax.engine import gaussian_process, interruption
 from symformer_jax.engine.config import ReductionsConfig
+from symformer_jax.engine.gaussian_process import Surrogate
 from symformer_jax.sources.fractions import polynomials
 from symformer_jax.sources.fractions.rational_bases import all_up_to
 from symformer_jax.sources.links import LINKS
-from symformer_jax.sources.reductions import gaussian_process, invariances, neighbours, reduced_tables, trend_terms
+from symformer_jax.sources.reductions import invariances, neighbours, reduced_tables, trend_terms
 from symformer_jax.sources.reductions.coordinates import find_coordinates
-from symformer_jax.sources.reductions.gaussian_process import Surrogate
 from symformer_jax.sources.reductions.reduced_tables import Change, Reduced
 
 # Errors of polynomials are told apart down to this share.

@@ -16,12 +16,12 @@ from scipy import linalg
 
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import SurrogateConfig, TrendConfig
+from symformer_jax.engine.gaussian_process import Others
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, number
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import monomials
 from symformer_jax.sources.monomials import Monomial
-from symformer_jax.sources.reductions.gaussian_process import Others
 from symformer_jax.sources.reductions.reduced_tables import Change
 
 # What varies by a smaller share of its size is a constant but for rounding.

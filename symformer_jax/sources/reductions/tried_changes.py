@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symformer_jax.engine import interruption
+from symformer_jax.engine import gaussian_process, interruption
 from symformer_jax.engine.config import TriedChangesConfig
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources.reductions import gaussian_process, reduced_tables
+from symformer_jax.sources.reductions import reduced_tables
 from symformer_jax.sources.reductions.reduced_tables import Change, Reduced
 from symformer_jax.sources.reductions.relations import may_divide
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from slope_relations import SHOWN, slopes_of
 
+from symformer_jax.engine import gaussian_process
 from symformer_jax.engine.config import DEFAULT, ReductionsConfig
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import Node, number, variable
-from symformer_jax.sources.reductions import gaussian_process, invariances, reduced_tables, relations, smaller_tables
+from symformer_jax.sources.reductions import invariances, reduced_tables, relations, smaller_tables
 from symformer_jax.sources.reductions.invariances import find_changes
 from symformer_jax.sources.reductions.reduced_tables import Change
 from symformer_jax.sources.reductions.relations import simplest

@@ -6,11 +6,12 @@ import functools
 import numpy as np
 import pytest
 
+from symformer_jax.engine import gaussian_process
 from symformer_jax.engine.config import DEFAULT, NeighboursConfig
+from symformer_jax.engine.gaussian_process import Surrogate
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import variable
-from symformer_jax.sources.reductions import gaussian_process, invariances, reduced_tables, smaller_tables
-from symformer_jax.sources.reductions.gaussian_process import Surrogate
+from symformer_jax.sources.reductions import invariances, reduced_tables, smaller_tables
 from symformer_jax.sources.reductions.reduced_tables import Added, Change, Reduced
 from symformer_jax.sources.reductions.smaller_tables import find_logarithms
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy import linalg
 
+from symformer_jax.engine import gaussian_process
 from symformer_jax.engine.config import DEFAULT, TrendConfig
+from symformer_jax.engine.gaussian_process import Others
 from symformer_jax.language import expression, parser, printing
-from symformer_jax.sources.reductions import gaussian_process, reduced_tables, smaller_tables, trend_terms
-from symformer_jax.sources.reductions.gaussian_process import Others
+from symformer_jax.sources.reductions import reduced_tables, smaller_tables, trend_terms
 from symformer_jax.sources.reductions.trend_terms import find_terms
 
 CONFIG, SURROGATE = DEFAULT.reductions.trend, DEFAULT.reductions.surrogate

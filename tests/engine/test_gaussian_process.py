@@ -8,9 +8,8 @@ from scipy import optimize
 from sklearn import gaussian_process as oracle
 from sklearn.gaussian_process import kernels
 
-from symformer_jax.engine import interruption
+from symformer_jax.engine import gaussian_process, interruption
 from symformer_jax.engine.config import SurrogateConfig
-from symformer_jax.sources.reductions import gaussian_process
 
 CONFIG = SurrogateConfig()
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import linalg, optimize, stats
 
+from symformer_jax.engine import gaussian_process
 from symformer_jax.engine.config import SurrogateConfig
-from symformer_jax.sources.reductions import gaussian_process
-from symformer_jax.sources.reductions.gaussian_process import Surrogate
+from symformer_jax.engine.gaussian_process import Surrogate
 
 CONFIG = SurrogateConfig()
 # Logarithms of two lengths, signal, slope and noise.
