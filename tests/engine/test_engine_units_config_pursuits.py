@@ -210,7 +210,7 @@ def test_a_fit_ends_where_a_step_gains_less_than_a_ten_thousandth():
 
 
 @pytest.mark.parametrize(("error", "half", "is_seen"), [
-  (1e-3, 1.6e-3, True), (0.9e-3, 0.9e-3, False), (0.3, 0.48, True), (0.31, 0.31, False), (0.01, 0.0161, False)])
+  (1e-3, 1.6e-3, True), (0.9e-3, 0.9e-3, False), (0.1, 0.159, True), (0.11, 0.11, False), (0.01, 0.0161, False)])
 def test_which_errors_are_those_of_y(error, half, is_seen, monkeypatch):
   monkeypatch.setattr(learning_curves, "_error", lambda x, y, config: error if len(x) == 224 else half)
   x = x_of(300, 2)

@@ -203,9 +203,10 @@ class LearningCurveConfig:
   # Median errors of rows left out, in spreads of y, and how many times as large they may be with half of the rows. Of
   # 94 published formulas of two columns and more 79 have less than the first without errors, the others, but for one
   # with a pole, errors 1.7 times as large with half of the rows and more; with errors of 1 % all have more, and in nine
-  # of ten they are less than 1.6 times as large with half.
+  # of ten they are less than 1.6 times as large with half. Where they are more than a tenth, as in tables of people and
+  # cars, the order is as ever: with .3 six answers of 68 real tables changed, and four of them fell.
   least_error: float = 1e-3
-  most_error: float = 0.3
+  most_error: float = 0.1
   most_gained: float = 1.6
   surrogate: SurrogateConfig = SurrogateConfig()
 
