@@ -171,6 +171,47 @@ def test_what_is_ranked_by_and_offered():
   assert 3 < len(found) <= 3 * CONFIG.max_terms
 
 
+def test_what_meets_the_rows_is_first_and_what_is_not_finite_is_left_out():
+  columns = parsed("1", "x")
+  x = np.linspace(1.0, 2.0, 64)[:, None]
+  library = fraction_pursuit._Library(columns, np.column_stack([np.ones(64), x[:, 0]]), [])
+  found = list(fraction_pursuit._of_link(fraction_pursuit.LINKS["y"], Rows(x, x[:, 0], np.ones(64)), library, CONFIG))
+  assert min(found)[1] == parsed("x")[0]
+  x[0], y = 1e6, np.exp(x[:, 0])
+  y[0] = -1.0  # has no logarithm, and its exponential overflows
+  library = fraction_pursuit._Library(columns, np.column_stack([np.ones(64), x[:, 0]]), [])
+  with np.errstate(all="ignore"):
+    found = list(fraction_pursuit._of_link(fraction_pursuit.LINKS["exp"], Rows(x, y, np.ones(64)), library, CONFIG))
+  assert found and all(np.isfinite(nats) for nats, _ in found)
+  assert all(np.isfinite(expression.evaluate(node, x)).all() for _, node in found)
+
+
+def test_the_damping_of_the_first_step_and_of_the_next():
+  """Of a multiple of one column a step leaves the damping's share of what is missing."""
+  columns = np.column_stack([np.ones(50), np.linspace(1.0, 2.0, 50)])
+  for num_steps, left in ((1, 1e-6), (2, 1e-13)):
+    config = FractionPursuitConfig(num_steps=num_steps)
+    found = Pursuit(columns, 2 * columns[:, 1], np.ones(50), config)._fitted((1,), (), np.zeros(1))
+    assert 1 - found.coefficients[0] / 2 == pytest.approx(left, rel=0.02)
+
+
+def test_sizes_of_columns_are_of_no_account():
+  rng = np.random.default_rng(8)
+  columns = np.column_stack([np.ones(80), 1e6 * rng.uniform(1, 2, 80), 1e-6 * rng.uniform(1, 2, 80)])
+  target = columns @ [1.0, 1e-6, 1e6] + 0.01 * rng.normal(size=80)
+  found = Pursuit(columns, target, np.ones(80), CONFIG)._fitted((0, 1, 2), (), np.zeros(3))
+  expected = np.linalg.lstsq(columns / [1, 1e6, 1e-6], target, rcond=None)[0]
+  assert found.coefficients * [1, 1e6, 1e-6] == pytest.approx(expected, rel=1e-6)
+
+
+def test_columns_that_gain_nothing_are_not_tried():
+  columns = np.column_stack([np.ones(50), np.linspace(1.0, 2.0, 50)])
+  pursuit = Pursuit(columns, columns[:, 1] ** 2, np.ones(50), CONFIG)
+  [one] = [each for each in pursuit._single() if each.above == (1,)]
+  found = {each.key for each in pursuit._extended([one], 9)}
+  assert found == {(frozenset({0, 1}), frozenset()), (frozenset({1}), frozenset({1}))}
+
+
 def test_how_a_pursuit_is_bounded():
   assert (CONFIG.max_terms, CONFIG.num_carried, CONFIG.num_tried, CONFIG.num_exchanged, CONFIG.num_steps,
           CONFIG.least_gained, CONFIG.least_new) == (6, 8, 5, 4, 6, 3.0, 1e-6)
@@ -204,6 +245,9 @@ def test_a_fit_ends_where_a_step_gains_less_than_a_ten_thousandth():
   pursuit = Counting(columns, target, np.ones(120), CONFIG)
   found = pursuit._fitted((1,), (2,), np.array([1.0, 0.0]))
   assert 3 <= len(steps) <= 7
+  steps.clear()
+  Counting(columns, target, np.ones(120), FractionPursuitConfig(num_steps=50))._fitted((1,), (2,), np.array([1.0, 0.0]))
+  assert len(steps) <= 8
   longer = Pursuit(columns, target, np.ones(120), FractionPursuitConfig(num_steps=100))._fitted(
     (1,), (2,), np.array([1.0, 0.0]))
   assert longer.error <= found.error <= longer.error * 1.001

@@ -31,6 +31,7 @@ from symformer_jax.sources.sums import pair_sums
 
 # Columns that agree in so many digits on so many rows are one.
 _DIGITS, _NUM_COMPARED = 9, 8
+_SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,8 +104,8 @@ def _of_link(link: Link, rows: Rows, library: _Library, config: FractionPursuitC
   for terms in itertools.chain.from_iterable(some[: config.num_offered] for some in pursuit.by_size()):
     for node in map(link.undo, _written(terms, library.nodes, config.most_times_one)):
       error = float(np.average((rows.y - expression.evaluate(node, rows.x)) ** 2, weights=rows.weights))
-      if np.isfinite(error) and error > 0:
-        nats = 0.5 * (len(rows) * math.log(error) + math.log(len(rows)) * len(terms.coefficients))
+      if np.isfinite(error):
+        nats = 0.5 * (len(rows) * math.log(error + _SMALLEST) + math.log(len(rows)) * len(terms.coefficients))
         yield nats + config.nats_per_node * expression.complexity(node), node
 
 

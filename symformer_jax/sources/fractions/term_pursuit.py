@@ -8,6 +8,7 @@ none of them may be what comes nearest by itself: of few plain columns all are t
 """
 
 from collections.abc import Sequence
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,8 +81,8 @@ class Pursuit:
     """Whether the last term was worth its nats."""
     if len(found) < 2:
       return True
-    before, after = (some[0].error for some in found[-2:])
-    return 0.5 * len(self._target) * np.log(before / max(after, _SMALLEST)) > self._config.least_gained
+    before, after = (max(some[0].error, _SMALLEST) for some in found[-2:])
+    return 0.5 * len(self._target) * math.log(before / after) > self._config.least_gained
 
   def _eliminated(self, plain: Sequence[int]) -> list[Terms]:
     """Sums of one of the columns, of two, ...: each what is left of the next when its least term is taken away."""
