@@ -161,9 +161,10 @@ def test_what_is_ranked_by_and_offered():
   y = x[:, 0] + 0.01 * x[:, 1]
   library = fraction_pursuit._Library(columns, np.stack([expression.evaluate(n, x) * np.ones(100) for n in columns], 1),
                                       [[0, 1, 2]])
-  found = list(fraction_pursuit._of_link(fraction_pursuit.LINKS["y"], Rows(x, y, np.ones(100)), library, CONFIG))
+  weights = np.random.default_rng(1).uniform(0.1, 2.0, 100)
+  found = list(fraction_pursuit._of_link(fraction_pursuit.LINKS["y"], Rows(x, y, weights), library, CONFIG))
   for nats, node in found:
-    error = np.mean((expression.evaluate(node, x) - y) ** 2)
+    error = np.average((expression.evaluate(node, x) - y) ** 2, weights=weights)
     num_constants = sum(n.is_number for n in expression.walk(node))
     rest = nats - 50 * np.log(error) - 2 * expression.complexity(node)
     assert rest / (0.5 * np.log(100)) == pytest.approx(round(rest / (0.5 * np.log(100))), abs=1e-6)
@@ -202,6 +203,12 @@ def test_sizes_of_columns_are_of_no_account():
   found = Pursuit(columns, target, np.ones(80), CONFIG)._fitted((0, 1, 2), (), np.zeros(3))
   expected = np.linalg.lstsq(columns / [1, 1e6, 1e-6], target, rcond=None)[0]
   assert found.coefficients * [1, 1e6, 1e-6] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_column_of_zeros_is_no_term():
+  columns = np.column_stack([np.ones(50), np.zeros(50), np.linspace(1.0, 2.0, 50)])
+  found = Pursuit(columns, columns[:, 2] ** 2, np.ones(50), CONFIG)._single()
+  assert {each.above for each in found} == {(0,), (2,)}
 
 
 def test_columns_that_gain_nothing_are_not_tried():

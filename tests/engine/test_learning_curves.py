@@ -96,3 +96,10 @@ def test_a_half_in_which_y_or_a_column_is_the_same_tells_nothing():
   """As of a code that is 1 in few rows."""
   assert learning_curves._error(np.ones((4, 2)), np.arange(4.0), CONFIG) == np.inf
   assert learning_curves._error(np.arange(8.0).reshape(4, 2), np.ones(4), CONFIG) == np.inf
+  constant = np.column_stack([np.ones(4), np.arange(4.0)])
+  assert learning_curves._error(constant, np.arange(4.0), CONFIG) == np.inf
+
+
+def test_y_of_any_range_is_looked_at(monkeypatch):
+  monkeypatch.setattr(learning_curves.gaussian_process, "typical_error", lambda errors, y: 0.25)
+  assert learning_curves._error(np.arange(40.0).reshape(20, 2), np.linspace(0, 1, 20), CONFIG) == 0.25

@@ -94,7 +94,7 @@ def _of_link(link: Link, rows: Rows, library: _Library, config: FractionPursuitC
   """Formulas whose function of y is a fraction, and the lengths of their descriptions in nats."""
   target, slope = link.transform(rows.y), link.derivative(rows.y)
   weights = rows.weights / slope**2
-  is_defined = np.isfinite(target) & np.isfinite(weights) & (weights > 0)
+  is_defined = np.isfinite(target) & np.isfinite(weights)
   if np.mean(is_defined) < config.least_defined or np.ptp(target[is_defined]) == 0:
     return
   # Of few rows that count for all others nothing is told but their own errors.

@@ -113,6 +113,8 @@ class Pursuit:
     gains = np.where(sizes > 0, products**2 / np.where(sizes > 0, sizes, 1.0), 0.0)
     found = []
     for column in np.argsort(-gains, kind="stable")[: 2 * self._config.num_carried].tolist():
+      if not gains[column] > 0:
+        break
       factor = np.array([products[column] / sizes[column]])
       values = factor[0] * self._columns[:, column]
       error = float(self._weights @ (self._target - values) ** 2)
