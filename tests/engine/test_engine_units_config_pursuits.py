@@ -48,6 +48,9 @@ def test_what_is_refused():
       kind(**{name: 0})
   with pytest.raises(InputError, match="links"):
     FractionPursuitConfig(links=("y", "none"))
+  for name in ("exponents", "exponents_of_three"):
+    with pytest.raises(InputError, match=f"^{name}: expected at least one tuple"):
+      FractionPursuitConfig(**{name: ()})
 
 
 def test_the_order_of_sources_where_y_has_errors():

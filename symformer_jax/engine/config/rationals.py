@@ -10,6 +10,7 @@ from symformer_jax.engine.config.names import (
   check_counts,
   check_names,
 )
+from symformer_jax.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -452,3 +453,6 @@ class FractionPursuitConfig:
     check_counts(self, "max_columns", "num_rows", "max_terms", "num_carried", "num_tried", "num_exchanged", "num_steps",
                  "num_offered")
     check_names("links", self.links, LINKS)
+    for name in ("exponents", "exponents_of_three"):
+      if not getattr(self, name):
+        raise InputError(f"{name}: expected at least one tuple of exponents, got {getattr(self, name)!r}")
