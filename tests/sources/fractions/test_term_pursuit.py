@@ -91,6 +91,18 @@ def test_a_column_that_is_nearly_one_of_those_there_gains_nothing():
   assert pursuit_of(columns, noisy(columns[:, 1] + columns[:, 2]), least_new=1e-14)._gains(one)[0][4] > 0.0
 
 
+@pytest.mark.parametrize("size", (1e-6, 1.0, 1e6))
+def test_what_is_new_is_told_in_any_unit(size):
+  columns = columns_of(num_columns=3)
+  target = noisy(columns[:, 1] + columns[:, 2])
+  gains = []
+  for scaled in (columns, size * columns):
+    pursuit = pursuit_of(scaled, target)
+    [one] = [each for each in pursuit._single() if each.above == (1,)]
+    gains.append(pursuit._gains(one)[0])
+  assert gains[1] == pytest.approx(gains[0], rel=1e-6) and gains[1][2] > 0
+
+
 def test_no_divisor_changes_its_sign():
   columns = columns_of()
   pursuit = pursuit_of(columns, noisy(columns[:, 1]))
