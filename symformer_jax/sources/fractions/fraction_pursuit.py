@@ -112,7 +112,7 @@ def _of_link(link: Link, rows: Rows, library: _Library, config: FractionPursuitC
 def _library(
   x: np.ndarray, columns: Sequence[int], rule: Rule, config: FractionPursuitConfig, *, has_functions: bool
 ) -> _Library:
-  """1 first."""
+  """1 and what terms may be, each once by its values at the first rows, without what is not finite in all rows."""
   plain = _plain(columns, rule)
   others = [*_monomials(columns, rule, config), *(_functions(x, columns, rule, config) if has_functions else ())]
   nodes, values, places = list[Node](), list[np.ndarray](), dict[Node, int]()

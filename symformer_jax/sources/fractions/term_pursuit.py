@@ -16,8 +16,9 @@ import numpy as np
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import FractionPursuitConfig
 
-# The damping of the first step, how it grows where a step does not help and falls where it does, and its least.
-_DAMPING, _MORE, _LESS, _LEAST = 1e-6, 30.0, 10.0, 1e-9
+# The damping of the first step, how it grows where a step does not help, to what at least, how it falls where one does,
+# and its least.
+_DAMPING, _MORE, _LEAST_MORE, _LESS, _LEAST = 1e-6, 30.0, 1e-4, 10.0, 1e-9
 _MOST_TRIES = 4
 _SMALLEST = float(np.finfo(np.float64).tiny)
 # Share of each column of unit length that keeps columns that depend on each other apart.
@@ -200,7 +201,7 @@ class Pursuit:
         after = self._at(above, below, terms.coefficients + step)
         if after.error <= terms.error:
           break
-        damping = max(damping * _MORE, 1e-4)
+        damping = max(damping * _MORE, _LEAST_MORE)
       if not after.error <= (1 - _GAINED) * terms.error:
         return after if after.error <= terms.error else terms
       terms, damping = after, max(damping / _LESS, _LEAST)

@@ -56,8 +56,7 @@ def test_functions_of_y_are_undone():
   rows = rows_of(text, box, noise=0.02)
   only = dataclasses.replace(CONFIG, links=("sqrt",))
   assert error_of(fractions_of(rows, range(2), Rule(2), only), text, box) < 2e-3
-  logistic = rows_of("1/(1 + exp(x - y))", ((-3, 3), (-3, 3)), noise=0.02)
-  some = Rows(logistic.x, logistic.y, logistic.weights)
+  some = rows_of("1/(1 + exp(x - y))", ((-3, 3), (-3, 3)), noise=0.02)
   assert np.any((some.y <= 0) | (some.y >= 1))
   assert error_of(fractions_of(some, range(2), Rule(2), dataclasses.replace(CONFIG, links=("logit",))),
                   "1/(1 + exp(x - y))", ((-3, 3), (-3, 3))) < 2e-3

@@ -121,7 +121,7 @@ def test_a_term_that_has_lost_its_worth_gives_way():
   few = {"num_carried": 1, "num_tried": 2}
   assert [some[0].above for some in pursuit_of(columns, target, **few).by_size()[:1]] == [(3,)]
   assert {frozenset(each.above) for each in pursuit_of(columns, target, **few).by_size()[1]} >= {frozenset({1, 2})}
-  kept = pursuit_of(columns, target, num_exchanged=0 + 1, **few)
+  kept = pursuit_of(columns, target, num_exchanged=1, **few)
   kept._reduced = lambda terms: []
   assert all(3 in each.above for each in kept.by_size()[1])
 
@@ -130,7 +130,7 @@ def test_terms_of_a_sum_that_tell_of_each_other_are_found_by_taking_all_and_the_
   """None of three is near the target, many others are."""
   rng = np.random.default_rng(4)
   plain = rng.normal(size=(300, 3))
-  target = noisy(plain @ [3.0, -2.9, 1.0] + 0.0, noise=0.01)
+  target = noisy(plain @ [3.0, -2.9, 1.0], noise=0.01)
   mixed = (plain @ rng.normal(size=(3, 40))) * 0.3 + target[:, None] * rng.uniform(0.5, 1.5, 40)
   mixed = mixed + 0.2 * np.std(target) * rng.normal(size=(300, 40))
   columns = np.column_stack([np.ones(300), plain, rng.normal(size=(300, 4)), mixed])
