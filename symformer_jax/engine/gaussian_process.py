@@ -90,6 +90,23 @@ class _Kernel:
     _diagonal(inverse)[:] *= 0.5
     return _Solved(smooth, weights, inverse, 2 * float(np.log(_diagonal(factor)).sum()))
 
+  def likelihood(self, parameters: np.ndarray) -> float:
+    """The logarithm of the marginal likelihood, without its constant; -inf where it is not known."""
+    try:
+      factor = linalg.cholesky(self.parts(parameters)[1], lower=True, check_finite=False)
+    except linalg.LinAlgError:
+      return -math.inf
+    half = linalg.solve_triangular(factor, self.target, lower=True, check_finite=False)
+    found = -0.5 * float(half @ half) - float(np.log(_diagonal(factor)).sum())
+    return found if math.isfinite(found) else -math.inf
+
+  def slopes(self, parameters: np.ndarray, solved: "_Solved") -> np.ndarray:
+    """Of a function of one group, by z [N, D]."""
+    lengths, _, slope, _ = self.split(parameters)
+    differences = self.z[:, None, :] - self.z[None, :, :]
+    smooth = -np.einsum("ijd,ij->id", differences, solved.smooth[0] * solved.weights) * lengths**-2
+    return smooth + slope * (self.z.T @ solved.weights)
+
   def loss(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
     """The negative logarithm of the marginal likelihood, without its constant, and its gradient."""
     interruption.check()
@@ -137,15 +154,47 @@ def fit(x: np.ndarray, y: np.ndarray, config: SurrogateConfig) -> Surrogate:
   return min(tries, key=lambda each: typical_error(each.errors, y))
 
 
-def fit_divided(x: np.ndarray, y: np.ndarray, by: np.ndarray, config: SurrogateConfig) -> Surrogate:
-  """The function of most likely smoothness of what was divided, whose noise in each row is less the more that is.
+class Likely:
+  """A smooth function of columns for a target whose errors differ from row to row: how likely, and what it says.
 
-  Args:
-    x: [N, D], y [N]: finite, not the same in all rows; by [N]: what y was divided by, the noise before that was the
-      same in all rows.
+  Attributes:
+    parameters: of the function (see `_Kernel`).
   """
-  is_log = np.array([is_wide(column, config.wide) for column in x.T])
-  return _fit(x, y, is_log, in_logarithms=False, config=config, weights=by**2)
+
+  def __init__(self, x: np.ndarray, target: np.ndarray, weights: np.ndarray, config: SurrogateConfig,
+               parameters: np.ndarray | None = None):
+    """Args: x: [N, D], target [N]: finite, not the same in all rows; weights [N]: inversely as the variance of the
+    errors; parameters: some that are known, or where to begin.
+    """
+    self._x, self._config = x, config
+    self._is_log = np.array([is_wide(column, config.wide) for column in x.T])
+    scaled = _in_logarithms(x, self._is_log)
+    self._units = _Units.of(scaled, target, weights)
+    self._kernel = self._units.kernel(scaled, target, weights)
+    self.parameters = _start(self._kernel, config) if parameters is None else parameters
+
+  def climb(self, num_steps: int) -> None:
+    """Takes so many steps to likelier parameters."""
+    self.parameters = _ascend(self._kernel, self.parameters, num_steps, self._config)
+
+  @property
+  def nats(self) -> float:
+    """The logarithm of the marginal likelihood of the target, without its constant."""
+    return self._kernel.likelihood(self.parameters) - len(self._x) * math.log(self._units.size)
+
+  @property
+  def error(self) -> float:
+    """Standard deviation of the errors of a row of mean weight, units of the target."""
+    return self._units.size * math.sqrt(self._kernel.split(self.parameters)[3])
+
+  def says(self) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes of the target by the columns [N, D], and its errors [N], each row's predicted by all others."""
+    solved = self._kernel.solve(self.parameters)
+    if solved is None:
+      return np.full(self._x.shape, np.nan), np.full(len(self._x), np.inf)
+    slopes = self._kernel.slopes(self.parameters, solved) * self._units.size / self._units.spread
+    errors = self._units.size * solved.weights / np.diag(solved.inverse)
+    return slopes / np.where(self._is_log, self._x, 1.0), errors
 
 
 class Others:
@@ -285,34 +334,33 @@ def _in_spreads(size: float, y: np.ndarray) -> float:
 
 
 def _fit(
-  x: np.ndarray, y: np.ndarray, is_log: np.ndarray, *, in_logarithms: bool, config: SurrogateConfig,
-  weights: np.ndarray | None = None,
+  x: np.ndarray, y: np.ndarray, is_log: np.ndarray, *, in_logarithms: bool, config: SurrogateConfig
 ) -> Surrogate:
   scaled = _in_logarithms(x, is_log)
   shown = np.log(np.abs(y)) if in_logarithms else y
-  units = _Units.of(scaled, shown, weights)
+  units = _Units.of(scaled, shown, None)
   spread, size = units.spread, units.size
-  kernel = units.kernel(scaled, shown, weights)
+  kernel = units.kernel(scaled, shown, None)
   parameters = _most_likely(kernel, config)
   solved = kernel.solve(parameters)
   if solved is None:  # where the likelihood has no slope: nothing is known
     return Surrogate(np.full(x.shape, np.nan), np.full(len(y), np.inf), np.inf)
   missed = size * solved.weights / np.diag(solved.inverse)
   predicted, left = shown - missed, large_error(missed, shown)
-  lengths, _, slope, _ = kernel.split(parameters)
-  differences = kernel.z[:, None, :] - kernel.z[None, :, :]
-  slopes = -np.einsum("ijd,ij->id", differences, solved.smooth[0] * solved.weights) * lengths**-2
-  slopes = (slopes + slope * (kernel.z.T @ solved.weights)) * size / spread
-  slopes = slopes / np.where(is_log, x, 1.0)
+  slopes = kernel.slopes(parameters, solved) * size / spread / np.where(is_log, x, 1.0)
   if in_logarithms:
     return Surrogate(slopes * y[:, None], np.sign(y) * np.exp(predicted) - y, left)
   return Surrogate(slopes, predicted - y, left)
 
 
+def _start(kernel: _Kernel, config: SurrogateConfig) -> np.ndarray:
+  signal, *others = config.start_sizes
+  return np.log([config.start_length] * kernel.z.shape[1] + [signal] * len(kernel.groups) + others)
+
+
 def _most_likely(kernel: _Kernel, config: SurrogateConfig) -> np.ndarray:
   """The likeliest parameters; of many rows most of the way goes through half of them, drawn by chance."""
-  signal, *others = config.start_sizes
-  start = np.log([config.start_length] * kernel.z.shape[1] + [signal] * len(kernel.groups) + others)
+  start = _start(kernel, config)
   if len(kernel.z) >= config.least_halved:
     some = np.random.default_rng(0).permutation(len(kernel.z))[::2]
     halved = _Kernel(kernel.z[some], kernel.target[some], kernel.groups, kernel.variances[some])

@@ -103,33 +103,32 @@ class TriedChangesConfig:
     "closed_forms", "short_forms", "oscillations", "rationals", "curve_fits", "two_constants", "curves",
     "single_index", "separable", "library", "product_units", "varying", "pairs", "pairs_inside", "triples", "ridges",
     "parts", "remainders", "replacements")
-  # Rows that smooth functions go through: a try takes 1/80 s with so many.
-  num_rows: int = 112
+  # Rows that smooth functions go through.
+  num_rows: int = 224
   # Exponents of a column that y is divided by, and of one that joins another as a factor.
   divisors: Exponents = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0)
   factors: Exponents = (-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0)
-  # An exponent is tried where slopes say so to this much, of a factor as a share of it: under 2 % noise they said
-  # .65 to 1.04 for 1. (See docs/results/tried_changes.md.)
-  reach: float = 0.5
-  # Columns at most that grow together, and with y. Changes that are tried of a table: those that slopes contradict
-  # least.
+  # Columns at most that grow together, and with y. Changes, of those that slopes contradict least, whose tables are
+  # weighed by half of the rows; of these the likeliest, which get so many steps of the marginal likelihood's ascent.
   max_scaled: int = 3
-  num_tried: int = 8
-  # Squared errors of rows left out: those of a smaller table may be so many times those of the table before. Of right
-  # changes they were .1 to 1.02 times as large, of wrong ones mostly 1.5 times and more.
-  most_worse: float = 1.05
-  # Of changes that leave no more than so many times the least the simplest is taken.
-  alike: float = 1.05
-  # ... and above this share of the variance of y nothing is known. A term of a smaller share of y's spread is none.
+  num_weighed: int = 40
+  num_tried: int = 4
+  num_steps: int = 6
+  # Errors of y, in standard deviations, from which on its logarithm is what is smooth, where that is the likelier.
+  bend: float = 3.0
+  # Of tables that are so many nats less likely than the likeliest the simplest is taken, if it is likelier than the one
+  # before.
+  alike: float = 1.0
+  # Above this share of the variance of y nothing is known. A term of a smaller share of y's spread is none.
   most_left: float = 0.5
   least_term: float = 0.03
   # Root mean square errors of rows left out, in spreads of y, below which the table that is left is asked of the
   # sources of exact ones: of errors of a hundredth of y's spread none has less, of 48 exact tables half have.
   least_noise: float = 5e-3
-  surrogate: SurrogateConfig = SurrogateConfig(num_steps=20, start_sizes=(3.0, 1.0, 0.03))
+  surrogate: SurrogateConfig = SurrogateConfig(num_steps=25, start_sizes=(3.0, 1.0, 0.03))
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "num_tried", "max_scaled")
+    check_counts(self, "num_rows", "num_weighed", "num_tried", "num_steps", "max_scaled")
     check_names("sources", self.sources, OF_OTHER_TABLES)
 
 

@@ -1,14 +1,14 @@
 """Changes of the columns that leave a target alone, where errors of y hide how exactly: they are tried.
 
 Slopes of a smooth function through noisy rows tell of a change to a tenth or a third, where `invariances` asks for a
-hundredth. They tell which are worth a try. A table without the column is predicted better from other rows where the
-change is right, for there is less to learn, and far worse where it is wrong.
+hundredth. They tell which are worth a try. A change that is right leaves less to learn, and the same y is likelier by a
+smooth function of what is left: by its marginal likelihood tables of other columns and of another y are compared
+(Rasmussen and Williams 2006, 5.4.1), the latter by the derivative of y.
 """
 
 from collections.abc import Iterator, Sequence
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,19 +24,74 @@ from symformer_jax.sources.reductions.relations import may_divide
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-class _Known(NamedTuple):
-  """A table, and what a smooth function through it says.
+class _Known:
+  """A table, and what a smooth function of its columns says of y.
 
   Attributes:
-    slopes: of its y by its columns [N, D].
     scale: what an error of its y makes of the user's [N].
-    error: mean square of rows left out, squared units of the user's y.
+    nats: how likely the user's y is by it (up to a constant of the rows).
   """
 
-  table: Reduced
-  slopes: np.ndarray
-  scale: np.ndarray
-  error: float
+  def __init__(self, table: Reduced, rows: tuple[np.ndarray, np.ndarray], bend: float, config: TriedChangesConfig,
+               parameters: np.ndarray | None = None):
+    """Args: rows: x [N, D] and y [N] of the user; bend: size of an error of his y from which on the logarithm of the
+    table's y is what is smooth, 0 for y itself; parameters: of the smooth function, or where it begins.
+    """
+    self.table, self.scale, self._bend, self._config, self._rows = table, table.of(*rows)[2], bend, config, rows
+    target, self._steepness = self._bent(table.y)
+    self._smooth = gaussian_process.Likely(
+      table.x, target, (self.scale / self._steepness) ** 2, config.surrogate, parameters)
+    self.nats = -math.inf
+
+  def _bent(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What is smooth, and its derivative by y."""
+    if not self._bend:
+      return y, np.ones_like(y)
+    size = self._bend * float(np.median(1 / np.abs(self.scale)))
+    return np.arcsinh(y / size), 1 / np.hypot(size, y)
+
+  @property
+  def parameters(self) -> np.ndarray:
+    """Of the smooth function: the logarithms of lengths by its columns come first."""
+    return self._smooth.parameters
+
+  def climbed(self, num_steps: int) -> "_Known":
+    """After so many steps to likelier parameters."""
+    interruption.check()
+    self._smooth.climb(num_steps)
+    return self.weighed()
+
+  def weighed(self) -> "_Known":
+    """With its nats."""
+    nats = self._smooth.nats + float(np.sum(np.log(np.abs(self._steepness / self.scale))))
+    self.nats = nats if math.isfinite(nats) else -math.inf
+    return self
+
+  @property
+  def slopes(self) -> np.ndarray:
+    """Of the table's y by its columns [N, D]."""
+    return self._smooth.says()[0] / self._steepness[:, None]
+
+  @property
+  def error(self) -> float:
+    """Mean square of what the user's y is missed by, each row predicted from all others."""
+    error = float(np.mean((self._smooth.says()[1] / self._steepness * self.scale) ** 2))
+    return error if np.isfinite(error) else np.inf
+
+  @property
+  def noise(self) -> float:
+    """Standard deviation of errors of the user's y, where nothing is divided or bent."""
+    return self._smooth.error
+
+  def after(self, change: Change, table: Reduced, *, num_rows: int | None = None) -> "_Known":
+    """The table that a change leads to, as smooth as this one; of the first rows, all by default."""
+    lengths = self.parameters[: len(self.table.columns)].copy()
+    for column in change.replaced:
+      lengths[column] = min(lengths[column], lengths[change.dropped])
+    parameters = np.concatenate([np.delete(lengths, change.dropped), self.parameters[len(lengths) :]])
+    some = table._replace(x=table.x[:num_rows], y=table.y[:num_rows])
+    x, y = self._rows
+    return _Known(some, (x[:num_rows], y[:num_rows]), self._bend, self._config, parameters)
 
 
 @np.errstate(all="ignore")  # what is not finite is no table
@@ -51,92 +106,95 @@ def find_smaller(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> li
   x, y = x[drawn], y[drawn]
   if np.ptp(y) == 0 or np.any(np.ptp(x, axis=0) == 0):
     return []
-  at = first = _known(reduced_tables.whole(x, y), x, y, config)
+  at = first = _first(x, y, config)
   if not first.error <= config.most_left * np.var(y):
     return []
   while len(at.table.columns) > 1:
-    tries = [(change.complexity, _known(smaller, x, y, config)) for change, smaller in _likely(at, config)]
-    least = min((known.error for _, known in tries), default=np.inf)
-    most = min(config.alike * least, config.most_worse * at.error)
-    standing = [(complexity, known) for complexity, known in tries if known.error <= most]
+    tries = [(change.complexity, known.climbed(config.num_steps)) for change, known in _likely(at, config)]
+    least = max(max((known.nats for _, known in tries), default=-np.inf) - config.alike, at.nats)
+    standing = [(complexity, known) for complexity, known in tries if known.nats >= least]
     if not standing:
       break
-    at = min(standing, key=lambda pair: (pair[0], pair[1].error))[1]
+    at = min(standing, key=lambda pair: (pair[0], -pair[1].nats))[1]
   return [] if at is first else [at.table._replace(error=math.sqrt(at.error / np.var(y)))]
 
 
-def _known(table: Reduced, x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> _Known:
-  interruption.check()
-  scale = table.of(x, y)[2]
-  fitted = gaussian_process.fit_divided(table.x, table.y, scale, config.surrogate)
-  error = float(np.mean((fitted.errors * scale) ** 2))
-  return _Known(table, fitted.slopes, scale, error if np.isfinite(error) else np.inf)
+def _first(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> _Known:
+  """The user's table, y itself or, beyond its errors, its logarithm: whichever is the smoother."""
+  whole, steps = reduced_tables.whole(x, y), config.surrogate.num_steps
+  plain = _Known(whole, (x, y), 0.0, config).climbed(steps)
+  bent = _Known(whole, (x, y), config.bend * plain.noise, config).climbed(steps)
+  return max(plain, bent, key=lambda known: known.nats)
 
 
-def _likely(known: _Known, config: TriedChangesConfig) -> list[tuple[Change, Reduced]]:
-  """The changes that slopes contradict least, and the tables they lead to."""
-  changes = [change for change in _changes(known, config) if np.isfinite(change.error)]
-  tables = ((change, change.apply(known.table, known.slopes)[0])
-            for change in sorted(changes, key=lambda change: change.error))
-  return list(itertools.islice((pair for pair in tables if pair[1].is_usable), config.num_tried))
+def _likely(known: _Known, config: TriedChangesConfig) -> list[tuple[Change, _Known]]:
+  """Of the changes that slopes contradict least those that leave the likeliest tables, by half of the rows."""
+  slopes = known.slopes
+  changes = [change for change in _changes(known, slopes, config) if np.isfinite(change.error)]
+  tables = ((change, change.apply(known.table, slopes)[0])
+            for change in sorted(changes, key=lambda change: change.error)[: config.num_weighed])
+  usable = [pair for pair in tables if pair[1].is_usable]
+  half = max(len(known.table.y) // 2, 1)
+  nats = [known.after(change, table, num_rows=half).weighed().nats for change, table in usable]
+  best = np.argsort(-np.array(nats), kind="stable")[: config.num_tried]
+  return [(usable[i][0], known.after(*usable[i])) for i in best.tolist()]
 
 
-def _changes(known: _Known, config: TriedChangesConfig) -> Iterator[Change]:
+def _changes(known: _Known, slopes: np.ndarray, config: TriedChangesConfig) -> Iterator[Change]:
   num_columns = len(known.table.columns)
   for column in range(num_columns):
-    yield from _of_one(known, column, config)
+    yield from _of_one(known, slopes, column, config)
   for pair in itertools.combinations(range(num_columns), 2):
-    yield from _products(known, pair, config)
-    yield from _sums(known, pair, config)
+    yield from _products(known, slopes, pair, config)
+    yield from _sums(known, slopes, pair)
   for size in range(2, config.max_scaled + 1):
     for chosen in itertools.combinations(range(num_columns), size):
-      yield from _scalings(known, chosen, config)
+      yield from _scalings(known, slopes, chosen, config)
 
 
-def _of_one(known: _Known, column: int, config: TriedChangesConfig) -> Iterator[Change]:
+def _of_one(known: _Known, slopes: np.ndarray, column: int, config: TriedChangesConfig) -> Iterator[Change]:
   """The column left out, taken away from y as a term, or as a power that is a factor."""
-  x, y, slopes = known.table.x[:, column], known.table.y, known.slopes[:, column]
-  reach = np.std(x) * slopes
-  spread = np.sqrt(np.average((y - np.average(y, weights=known.scale**2)) ** 2, weights=known.scale**2))
-  yield Change(_size(reach, known) / max(_size(np.full(len(y), spread), known), _TINY), column, {})
-  slope = float(np.average(slopes, weights=known.scale**2))
+  x, y, weights = known.table.x[:, column], known.table.y, known.scale**2
+  steepness = slopes[:, column]
+  spread = np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
+  size = max(_size(np.full(len(y), spread), known), _TINY)
+  yield Change(_size(np.std(x) * steepness, known) / size, column, {})
+  slope = float(np.average(steepness, weights=weights))
   if abs(slope) * np.std(x) > config.least_term * spread:
-    term = tidy(Node("*", (variable(column), number(slope))))
-    yield Change(_contradicted(slopes, np.full(len(y), slope), known), column, {}, is_simple=False, summand=term)
-  growth = x * slopes
-  told = _ratio(growth, y, known)
+    for factor in dict.fromkeys((slope, float(f"{slope:.1g}"))):
+      term = tidy(Node("*", (variable(column), number(factor))))
+      error = _contradicted(steepness, np.full(len(y), factor), known)
+      yield Change(error, column, {}, is_simple=False, summand=term)
   for p in config.divisors:
-    if abs(p - told) <= config.reach and may_divide(x, p):
-      yield Change(_contradicted(growth, p * y, known), column, {}, ((column, p),))
+    if may_divide(x, p):
+      yield Change(_contradicted(x * steepness, p * y, known), column, {}, ((column, p),))
 
 
-def _products(known: _Known, pair: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
+def _products(known: _Known, slopes: np.ndarray, pair: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
   """The product of two columns, one of them to a power, in their place."""
   (i, j), x = pair, known.table.x
   if not (np.all(x[:, i] != 0) and np.all(x[:, j] != 0)):
     return
-  first, second = x[:, i] * known.slopes[:, i], x[:, j] * known.slopes[:, j]
-  told = _symmetric_ratio(first, second, known)
+  first, second = x[:, i] * slopes[:, i], x[:, j] * slopes[:, j]
   for p in config.factors:
-    if abs(p - told) <= config.reach * abs(p) and may_divide(x[:, i], p):
+    if may_divide(x[:, i], p):
       node = tidy(chain("*", [power(variable(i), number(p)), variable(j)]))
       yield Change(_contradicted(first, p * second, known), i, {j: (node, x[:, i] ** p)})
 
 
-def _sums(known: _Known, pair: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
+def _sums(known: _Known, slopes: np.ndarray, pair: Sequence[int]) -> Iterator[Change]:
   """The sum or the difference of two columns in their place."""
   i, j = pair
-  first, second = known.slopes[:, i], known.slopes[:, j]
-  told = _symmetric_ratio(first, second, known)
   for sign in (1.0, -1.0):
-    if abs(sign - told) <= config.reach:
-      node = tidy(Node("+", (variable(j), Node("*", (variable(i), number(sign))))))
-      yield Change(_contradicted(first, sign * second, known), i, {j: (node, np.ones(len(first)))})
+    node = tidy(Node("+", (variable(j), Node("*", (variable(i), number(sign))))))
+    yield Change(_contradicted(slopes[:, i], sign * slopes[:, j], known), i, {j: (node, np.ones(len(slopes)))})
 
 
-def _scalings(known: _Known, chosen: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
-  """Columns and y that grow together by powers of one of them (Euler's theorem on homogeneous functions)."""
-  x, y, slopes = known.table.x, known.table.y, known.slopes
+def _scalings(known: _Known, slopes: np.ndarray, chosen: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
+  """Columns and y that grow together by powers of one of them (Euler's theorem on homogeneous functions); of three
+  columns also with y as it is: of two that is a product.
+  """
+  x, y = known.table.x, known.table.y
   if not np.all(x[:, chosen] > 0):
     return
   growths = np.column_stack([x[:, chosen] * slopes[:, chosen], -y]) * known.scale[:, None]
@@ -146,37 +204,21 @@ def _scalings(known: _Known, chosen: Sequence[int], config: TriedChangesConfig) 
   direction = np.linalg.svd(growths / sizes, full_matrices=False)[2][-1]
   pivot = int(np.argmax(np.abs(direction[:-1])))
   told = direction / sizes
-  told = told / told[pivot]
-  simple = np.array([min(config.divisors, key=lambda p: abs(p - each)) for each in told])
-  if len(chosen) > 2 and abs(told[-1]) <= config.reach * np.min(np.abs(simple)):
-    told[-1] = simple[-1] = 0.0  # y itself stays: of two columns that is a product
-  if np.any(np.abs(simple - told) > config.reach * np.abs(simple)):
-    return
-  parts = growths * simple
-  left = float(np.linalg.norm(parts.sum(axis=1)) / np.linalg.norm(parts))
+  simple = np.array([min(config.divisors, key=lambda p: abs(p - each)) for each in told / told[pivot]])
   over, replaced = chosen[pivot], {}
   for column, p in zip(chosen, simple[:-1].tolist(), strict=True):
     if column != over:
       node = tidy(chain("*", [variable(column), power(variable(over), number(-p))]))
       replaced[column] = (node, x[:, over] ** -p)
-  yield Change(left, over, replaced, ((over, float(simple[-1])),) if simple[-1] else ())
+  for of_y in (float(simple[-1]), 0.0) if len(chosen) > 2 else (float(simple[-1]),):
+    parts = growths * [*simple[:-1], of_y]
+    left = float(np.linalg.norm(parts.sum(axis=1)) / np.linalg.norm(parts))
+    yield Change(left, over, replaced, ((over, of_y),) if of_y else ())
 
 
 def _size(values: np.ndarray, known: _Known) -> float:
   """Of values [N] in units of the table's y, in the user's."""
   return float(np.linalg.norm(values * known.scale))
-
-
-def _ratio(first: np.ndarray, second: np.ndarray, known: _Known) -> float:
-  """Least squares of the first by the second; no number where that is 0."""
-  squares = np.sum(known.scale**2 * second**2)
-  return float(np.sum(known.scale**2 * first * second) / squares) if squares else np.nan
-
-
-def _symmetric_ratio(first: np.ndarray, second: np.ndarray, known: _Known) -> float:
-  """The geometric mean of both regressions, for both have errors; no number where one of them is 0."""
-  sizes = _size(first, known), _size(second, known)
-  return float(np.sign(_ratio(first, second, known)) * sizes[0] / sizes[1]) if all(sizes) else np.nan
 
 
 def _contradicted(first: np.ndarray, second: np.ndarray, known: _Known) -> float:
