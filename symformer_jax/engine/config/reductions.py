@@ -108,6 +108,8 @@ class TriedChangesConfig:
   # Exponents of a column that y is divided by, and of one that joins another as a factor.
   divisors: Exponents = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0)
   factors: Exponents = (-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0)
+  # Numbers that a way may begin at or lead to, beside columns, y being a share of it.
+  ends: tuple[float, ...] = (1.0, 100.0)
   # Columns at most that grow together, and with y. Changes, of those that slopes contradict least, whose tables are
   # weighed by half of the rows; of these the likeliest, which get so many steps of the marginal likelihood's ascent.
   max_scaled: int = 3
@@ -116,9 +118,8 @@ class TriedChangesConfig:
   num_steps: int = 6
   # Errors of y, in standard deviations, from which on its logarithm is what is smooth, where that is the likelier.
   bend: float = 3.0
-  # Of tables that are so many nats less likely than the likeliest the simplest is taken, if it is likelier than the one
-  # before.
-  alike: float = 1.0
+  # Nats that a node of what takes the place of columns, or is taken from y, costs: a table is likelier by more.
+  nats_per_node: float = 0.5
   # Above this share of the variance of y nothing is known. A term of a smaller share of y's spread is none.
   most_left: float = 0.5
   least_term: float = 0.03

@@ -11,6 +11,7 @@ tells noise without a model (the gamma test, Stefansson, Koncar and Jones 1997).
 import collections
 from collections.abc import Iterator, Sequence
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -66,46 +67,65 @@ def _divided(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, 
                                           tuple(table.columns[i] for i in kept), (*table.steps, step))
 
 
+class Way(NamedTuple):
+  """From one end to another, of which y is a share.
+
+  Attributes:
+    columns: that it is made of; begin, length: in the table's columns.
+  """
+
+  columns: frozenset[int]
+  begin: Node
+  length: Node
+
+  @np.errstate(all="ignore")  # what is not finite is no table
+  def share_of(self, table: Reduced) -> Reduced:
+    """The table of the other columns and the share that its y is."""
+    kept = [column for column in range(table.x.shape[1]) if column not in self.columns]
+    y = (table.y - expression.evaluate(self.begin, table.x)) / expression.evaluate(self.length, table.x)
+    begin, length = (tidy(substitute(node, dict(enumerate(table.columns)))) for node in (self.begin, self.length))
+    return Reduced(table.x[:, kept], y, tuple(table.columns[i] for i in kept),
+                   (*table.steps, Added(begin), length))
+
+
 def _between(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, Reduced]]:
-  """Of the shares of the way that y is from one end to another (`_ends`), the smoothest of those that leave the same
+  """Of the shares of the way that y is from one end to another (`ways`), the smoothest of those that leave the same
   columns.
   """
   x, y, columns = table.x, table.y, range(table.x.shape[1])
-  ways = collections.defaultdict[frozenset[int], list[tuple[Node, Node]]](list)
-  for dropped, begin, length in _ends(columns, config.ends):
-    ways[dropped].append((begin, length))
-  for dropped, some in ways.items():
+  by_columns = collections.defaultdict[frozenset[int], list[Way]](list)
+  for way in ways(columns, config.ends):
+    by_columns[way.columns].append(way)
+  for dropped, some in by_columns.items():
     kept = [column for column in columns if column not in dropped]
     if not kept:
       continue
     interruption.check()
-    begins, lengths = (np.column_stack([expression.evaluate(way[i], x) for way in some]) for i in (0, 1))
-    shares = (y[:, None] - begins) / lengths
-    rough = roughness(x[:, kept], shares)
+    begins = np.column_stack([expression.evaluate(way.begin, x) for way in some])
+    lengths = np.column_stack([expression.evaluate(way.length, x) for way in some])
+    rough = roughness(x[:, kept], (y[:, None] - begins) / lengths)
     best = int(np.argmin(rough))
-    begin, length = (tidy(substitute(node, dict(enumerate(table.columns)))) for node in some[best])
-    yield float(rough[best]), Reduced(x[:, kept], shares[:, best], tuple(table.columns[i] for i in kept),
-                                      (*table.steps, Added(begin), length))
+    yield float(rough[best]), some[best].share_of(table)
 
 
-def _ends(columns: Sequence[int], numbers: Sequence[float]) -> Iterator[tuple[frozenset[int], Node, Node]]:
-  """`(columns of it, where a way begins, its length)`: from a column or a number to another column or what is left of
-  the number beside it, or so many times another column.
+def ways(columns: Sequence[int], numbers: Sequence[float]) -> Iterator[Way]:
+  """From a column or a number to another column or what is left of the number beside it, or so many times another
+  column.
   """
   def less(whole: Node, *parts: Node) -> Node:
     return chain("+", [whole, *map(negate, parts)])
 
   for b in columns:
     to = variable(b)
-    yield frozenset((b,)), to, number(1.0)
+    yield Way(frozenset((b,)), to, number(1.0))
     for value in numbers:
-      yield from ((frozenset((b,)), number(value), length) for length in (to, less(to, number(value))))
+      yield from (Way(frozenset((b,)), number(value), length) for length in (to, less(to, number(value))))
   for a, b in itertools.permutations(columns, 2):
     begin, to, both = variable(a), variable(b), frozenset((a, b))
-    yield both, begin, to
-    yield from ((both, begin, less(number(value), to, begin)) for value in numbers)
+    yield Way(both, begin, to)
+    yield from (Way(both, begin, less(number(value), to, begin)) for value in numbers)
     if a < b:
-      yield both, begin, less(to, begin)
+      yield Way(both, begin, less(to, begin))
 
 
 def _monomials(x: np.ndarray, columns: Sequence[int], powers: Sequence[float]) -> Iterator[Monomial]:

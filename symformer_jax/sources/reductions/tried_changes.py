@@ -9,14 +9,17 @@ smooth function of what is left: by its marginal likelihood tables of other colu
 from collections.abc import Iterator, Sequence
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from symformer_jax.engine import gaussian_process, interruption
 from symformer_jax.engine.config import TriedChangesConfig
+from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.reductions import reduced_tables
+from symformer_jax.sources.reductions.neighbours import ways
 from symformer_jax.sources.reductions.reduced_tables import Change, Reduced
 from symformer_jax.sources.reductions.relations import may_divide
 
@@ -83,15 +86,28 @@ class _Known:
     """Standard deviation of errors of the user's y, where nothing is divided or bent."""
     return self._smooth.error
 
-  def after(self, change: Change, table: Reduced, *, num_rows: int | None = None) -> "_Known":
-    """The table that a change leads to, as smooth as this one; of the first rows, all by default."""
+  def after(self, step: "_Step", *, num_rows: int | None = None) -> "_Known":
+    """The table that a step leads to, as smooth as this one; of the first rows, all by default."""
     lengths = self.parameters[: len(self.table.columns)].copy()
-    for column in change.replaced:
-      lengths[column] = min(lengths[column], lengths[change.dropped])
-    parameters = np.concatenate([np.delete(lengths, change.dropped), self.parameters[len(lengths) :]])
-    some = table._replace(x=table.x[:num_rows], y=table.y[:num_rows])
+    for column in step.joined:
+      lengths[column] = min(lengths[column], *lengths[list(step.dropped)])
+    parameters = np.concatenate([np.delete(lengths, step.dropped), self.parameters[len(lengths) :]])
+    some = step.table._replace(x=step.table.x[:num_rows], y=step.table.y[:num_rows])
     x, y = self._rows
     return _Known(some, (x[:num_rows], y[:num_rows]), self._bend, self._config, parameters)
+
+
+class _Step(NamedTuple):
+  """A smaller table, which columns have left for it, and which have taken others in.
+
+  Attributes:
+    complexity: nodes of what takes the place of columns, and of what y is changed by.
+  """
+
+  table: Reduced
+  complexity: int
+  dropped: tuple[int, ...]
+  joined: tuple[int, ...] = ()
 
 
 @np.errstate(all="ignore")  # what is not finite is no table
@@ -110,12 +126,12 @@ def find_smaller(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> li
   if not first.error <= config.most_left * np.var(y):
     return []
   while len(at.table.columns) > 1:
-    tries = [(change.complexity, known.climbed(config.num_steps)) for change, known in _likely(at, config)]
-    least = max(max((known.nats for _, known in tries), default=-np.inf) - config.alike, at.nats)
-    standing = [(complexity, known) for complexity, known in tries if known.nats >= least]
-    if not standing:
+    tries = [(known.climbed(config.num_steps).nats - config.nats_per_node * complexity, known)
+             for complexity, known in _likely(at, config)]
+    nats, likeliest = max(tries, key=lambda pair: pair[0], default=(-np.inf, at))
+    if not nats >= at.nats:
       break
-    at = min(standing, key=lambda pair: (pair[0], -pair[1].nats))[1]
+    at = likeliest
   return [] if at is first else [at.table._replace(error=math.sqrt(at.error / np.var(y)))]
 
 
@@ -127,17 +143,26 @@ def _first(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> _Known:
   return max(plain, bent, key=lambda known: known.nats)
 
 
-def _likely(known: _Known, config: TriedChangesConfig) -> list[tuple[Change, _Known]]:
-  """Of the changes that slopes contradict least those that leave the likeliest tables, by half of the rows."""
+def _likely(known: _Known, config: TriedChangesConfig) -> list[tuple[int, _Known]]:
+  """The likeliest of the tables that steps lead to, by half of the rows, and what it takes to write these."""
+  steps = [step for step in _steps(known, config) if step.table.is_usable]
+  half = max(len(known.table.y) // 2, 1)
+  nats = [known.after(step, num_rows=half).weighed().nats for step in steps]
+  best = np.argsort(-np.array(nats), kind="stable")[: config.num_tried]
+  return [(steps[i].complexity, known.after(steps[i])) for i in best.tolist()]
+
+
+def _steps(known: _Known, config: TriedChangesConfig) -> Iterator[_Step]:
+  """By the changes that slopes contradict least; of the user's table also to shares of ways."""
   slopes = known.slopes
   changes = [change for change in _changes(known, slopes, config) if np.isfinite(change.error)]
-  tables = ((change, change.apply(known.table, slopes)[0])
-            for change in sorted(changes, key=lambda change: change.error)[: config.num_weighed])
-  usable = [pair for pair in tables if pair[1].is_usable]
-  half = max(len(known.table.y) // 2, 1)
-  nats = [known.after(change, table, num_rows=half).weighed().nats for change, table in usable]
-  best = np.argsort(-np.array(nats), kind="stable")[: config.num_tried]
-  return [(usable[i][0], known.after(*usable[i])) for i in best.tolist()]
+  for change in sorted(changes, key=lambda change: change.error)[: config.num_weighed]:
+    table = change.apply(known.table, slopes)[0]
+    yield _Step(table, change.complexity, (change.dropped,), tuple(change.replaced))
+  for way in ways(range(len(known.table.columns)), config.ends) if not known.table.steps else ():
+    if len(way.columns) < len(known.table.columns):
+      complexity = expression.complexity(way.begin) + expression.complexity(way.length)
+      yield _Step(way.share_of(known.table), complexity, tuple(sorted(way.columns)))
 
 
 def _changes(known: _Known, slopes: np.ndarray, config: TriedChangesConfig) -> Iterator[Change]:
