@@ -128,7 +128,8 @@ class Search:
     return len(self.task.fit_rows.varying(self.task.columns)) == 1
 
   def question(self, source: Source) -> Question:
-    return Question(self.task, self.pool, self.states[source.name])
+    has_errors = "_has_errors" in self.__dict__ and self._has_errors  # as far as anybody has looked
+    return Question(self.task, self.pool, self.states[source.name], has_errors)
 
   def takes_part(self, source: Source) -> bool:
     """Whether the source is to be asked for this data set now: where a long formula meets the data, none but those that

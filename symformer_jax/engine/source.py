@@ -19,11 +19,14 @@ class Question:
 
   Attributes:
     task: the data set; pool: what has been found, not to be changed; state: the source's own, as it left it.
+    has_errors: whether y is known to have errors (`engine.learning_curves`); the loop looks where they would change the
+      order of turns.
   """
 
   task: Task
   pool: Pool
   state: Any
+  has_errors: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

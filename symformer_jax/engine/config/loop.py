@@ -243,7 +243,7 @@ class NoiseConfig:
   asked_before_errors: tuple[tuple[str, int], ...] = (
     ("closed_forms", 1), ("guesses", 1), ("enumeration", 1), ("product_units", 1), ("separable", 1))
   asked_under_errors: tuple[tuple[str, int], ...] = (
-    ("short_forms", 1), ("fraction_pursuit", 2), ("reductions", 8), ("product_units", 3), ("rationals", 1),
+    ("reductions", 8), ("short_forms", 1), ("fraction_pursuit", 2), ("product_units", 3), ("rationals", 1),
     ("library", 1))
   learning_curve: LearningCurveConfig = LearningCurveConfig()
   # ... and with one of more than `long` nodes: it may meet the noise because the law has not been found. `exp(-y/x)*x`

@@ -101,8 +101,12 @@ class TriedChangesConfig:
   # Sources that are asked of the smaller table, in the order of `registry.SOURCES`: those of exact data are of no use.
   sources: tuple[str, ...] = (
     "closed_forms", "short_forms", "oscillations", "rationals", "curve_fits", "two_constants", "curves",
-    "single_index", "separable", "library", "product_units", "varying", "pairs", "pairs_inside", "triples", "ridges",
-    "parts", "remainders", "replacements")
+    "single_index", "separable", "library", "fraction_pursuit", "product_units", "varying", "pairs", "pairs_inside",
+    "triples", "ridges", "parts", "remainders", "replacements")
+  # ... and in which, where y has errors, turns of some come first of a table of several columns, by source.
+  first: tuple[tuple[str, int], ...] = (
+    ("closed_forms", 1), ("product_units", 1), ("short_forms", 1), ("fraction_pursuit", 2), ("separable", 1),
+    ("rationals", 1), ("library", 1))
   # Rows that smooth functions go through.
   num_rows: int = 224
   # Exponents of a column that y is divided by, and of one that joins another as a factor.
@@ -131,6 +135,7 @@ class TriedChangesConfig:
   def __post_init__(self) -> None:
     check_counts(self, "num_rows", "num_weighed", "num_tried", "num_steps", "max_scaled")
     check_names("sources", self.sources, OF_OTHER_TABLES)
+    check_names("first", [name for name, _ in self.first], OF_OTHER_TABLES)
 
 
 @dataclasses.dataclass(frozen=True)

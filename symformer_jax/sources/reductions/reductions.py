@@ -31,14 +31,15 @@ class Smaller:
   """The state: the smaller table on its way, and what has come back from it.
 
   Attributes:
-    search: of the smaller table.
+    search: of the smaller table; turns: of its sources, one after the other.
     returned: its formulas that have been proposed.
     proposed: formulas in the user's columns, of this table and of others.
     reduced: the table.
   """
 
-  def __init__(self, reduced: Reduced, search: Search, rows: Rows, proposed: set[Node] | None = None):
-    self.search = search
+  def __init__(self, reduced: Reduced, search: Search, turns: Sequence[Turn], rows: Rows,
+               proposed: set[Node] | None = None):
+    self.search, self.turns = search, turns
     self.reduced, self._rows = reduced, rows
     self.returned: set[Node] = set()
     self.proposed = set() if proposed is None else proposed
@@ -105,46 +106,61 @@ class Reductions(OfOtherTables):
   def _propose(self, question: Question, turn: int, clock: Clock) -> Proposal:
     if turn == 0:
       with clock.measure("recombine"):
-        tables = self._smaller(question.task)
+        tables = self._smaller(question.task, has_errors=question.has_errors)
       return Proposal(state=tables, is_last=not tables)
     tables = question.state or ()
-    nodes = [node for smaller in tables for node in self._ask(smaller, self._turns_of(smaller.search)[turn - 1], clock)]
+    nodes = [node for smaller in tables for asked in smaller.turns[turn - 1 : turn]
+             for node in self._ask(smaller, asked, clock)]
     if turn == min(self._limits.coordinates.num_turns_before, self._num_turns):
       with clock.measure("recombine"):
         others = self._in_other_columns(question.task, tables)
-      nodes += [node for smaller in others for asked in self._turns_of(smaller.search)[:turn]
+      nodes += [node for smaller in others for asked in smaller.turns[:turn]
                 for node in self._ask(smaller, asked, clock)]
       tables = (*tables, *others) if others else tables
-    return Proposal(state=tables, nodes=tuple(nodes), is_last=all(smaller.is_done for smaller in tables))
+    return Proposal(state=tables, nodes=tuple(nodes), is_last=all(smaller.is_done or len(smaller.turns) <= turn for smaller in tables))
 
-  def _smaller(self, task: Task) -> tuple[Smaller, ...]:
+  def _smaller(self, task: Task, *, has_errors: bool) -> tuple[Smaller, ...]:
     rows = task.fit_rows.sample(self._limits.num_rows, seed=0)
     columns = rows.varying(task.columns)
     if len(columns) < 2 or np.ptp(rows.y) == 0:
       return ()
     found: list[Smaller] = []
     proposed: set[Node] = set()
-    for table, names in self._tables_of(task, rows, columns):
+    for table, names in self._tables_of(task, rows, columns, has_errors=has_errors):
       reduced = table.with_places(dict(enumerate(columns)))
       smaller = _task_of(task, reduced)
       if smaller is not None:
-        found.append(Smaller(reduced, self._search_of(smaller, names), task.fit_rows, proposed))
+        search = self._search_of(smaller, names)
+        turns = self._turns_under_errors(search) if has_errors else self._turns_of(search)
+        found.append(Smaller(reduced, search, turns, task.fit_rows, proposed))
     return tuple(found)
 
+  def _turns_under_errors(self, search: Search) -> list[Turn]:
+    """Of the sources that take part alone, in the order of `TriedChangesConfig`, and then in that of a table."""
+    turns = [turn for turn in self._turns_of(search) if turn.source.name in search.states]
+    if search.is_of_one:
+      return turns
+    first = [turn for name, most in self._limits.tried.first for turn in turns
+             if turn.source.name == name and turn.number < most]
+    return list({(turn.source.name, turn.number): turn for turn in (*first, *turns)}.values())
+
   def _tables_of(
-    self, task: Task, rows: Rows, columns: Sequence[int]
+    self, task: Task, rows: Rows, columns: Sequence[int], *, has_errors: bool
   ) -> list[tuple[Reduced, tuple[str, ...]]]:
     """As `_tables`, of some columns; that of a single one where y seems to be a function of it."""
     if task.sole_column is None or task.sole_column not in columns:
-      return self._tables(rows.x[:, columns], rows.y)
+      return self._tables(rows.x[:, columns], rows.y, has_errors=has_errors)
     sole = Reduced(rows.x[:, [task.sole_column]], rows.y, (variable(columns.index(task.sole_column)),), error=0.0)
     return [(sole, self._limits.sources)]
 
-  def _tables(self, x: np.ndarray, y: np.ndarray) -> list[tuple[Reduced, tuple[str, ...]]]:
+  def _tables(
+    self, x: np.ndarray, y: np.ndarray, *, has_errors: bool = False
+  ) -> list[tuple[Reduced, tuple[str, ...]]]:
     """Smaller tables, and which sources to ask of each: others where errors of y hide how exactly changes leave it."""
     config, known = self._limits, list[Reduced]()
-    with contextlib.suppress(np.linalg.LinAlgError):  # odd data: what they cost is theirs alone
-      known = find_reductions(x, y, config)
+    if not has_errors:
+      with contextlib.suppress(np.linalg.LinAlgError):  # odd data: what they cost is theirs alone
+        known = find_reductions(x, y, config)
     if any(table.error <= config.surely_known for table in known):
       return [(table, _asked_of(table, config)) for table in known]
     found = {(frozenset(table.columns), table.steps): (table, _asked_of(table, config)) for table in known}
@@ -168,7 +184,7 @@ class Reductions(OfOtherTables):
     if reduced is None or smaller is None:
       return ()
     search = self._search_of(smaller, config.coordinates.sources)
-    return (Smaller(reduced, search, task.fit_rows, tables[0].proposed),)
+    return (Smaller(reduced, search, self._turns_of(search), task.fit_rows, tables[0].proposed),)
 
   def _ask(self, smaller: Smaller, turn: Turn, clock: Clock) -> tuple[Node, ...]:
     if smaller.is_done or not smaller.search.takes_part(turn.source):
