@@ -155,46 +155,74 @@ def fit(x: np.ndarray, y: np.ndarray, config: SurrogateConfig) -> Surrogate:
 
 
 class Likely:
-  """A smooth function of columns for a target whose errors differ from row to row: how likely, and what it says.
+  """How likely y is by a smooth function of columns beside errors, and what that says. The errors are alike before y
+  was divided. Beyond a size the logarithm of y may be what is smooth (Snelson et al. 2004, Warped Gaussian processes).
 
   Attributes:
-    parameters: of the function (see `_Kernel`).
+    parameters: of the function, the logarithms of lengths by its columns first (see `_Kernel`).
+    bend: see there.
   """
 
-  def __init__(self, x: np.ndarray, target: np.ndarray, weights: np.ndarray, config: SurrogateConfig,
+  def __init__(self, x: np.ndarray, y: np.ndarray, scale: np.ndarray, config: SurrogateConfig, *, bend: float = 0.0,
                parameters: np.ndarray | None = None):
-    """Args: x: [N, D], target [N]: finite, not the same in all rows; weights [N]: inversely as the variance of the
-    errors; parameters: some that are known, or where to begin.
+    """Args: x: [N, D], y [N]: finite, not the same in all rows; scale [N]: what y was divided by; bend: size before that
+    was, from which on the logarithm is what is smooth, 0 for y itself; parameters: known ones, or where to begin.
     """
-    self._x, self._config = x, config
+    self._x, self._scale, self._config, self.bend = x, scale, config, bend
     self._is_log = np.array([is_wide(column, config.wide) for column in x.T])
+    target, self._steepness = y, np.ones_like(y)
+    if bend:
+      size = bend * float(np.median(1 / np.abs(scale)))
+      target, self._steepness = np.arcsinh(y / size), 1 / np.hypot(size, y)
+    weights = (scale / self._steepness) ** 2
     scaled = _in_logarithms(x, self._is_log)
     self._units = _Units.of(scaled, target, weights)
     self._kernel = self._units.kernel(scaled, target, weights)
     self.parameters = _start(self._kernel, config) if parameters is None else parameters
 
-  def climb(self, num_steps: int) -> None:
-    """Takes so many steps to likelier parameters."""
+  def climbed(self, num_steps: int) -> "Likely":
+    """After so many steps to likelier parameters."""
     self.parameters = _ascend(self._kernel, self.parameters, num_steps, self._config)
+    return self
 
-  @property
   def nats(self) -> float:
-    """The logarithm of the marginal likelihood of the target, without its constant."""
-    return self._kernel.likelihood(self.parameters) - len(self._x) * math.log(self._units.size)
+    """The logarithm of the marginal likelihood of y before it was divided, without its constant; -inf where that is not
+    known.
+    """
+    found = self._kernel.likelihood(self.parameters) - len(self._x) * math.log(self._units.size)
+    found += float(np.sum(np.log(np.abs(self._steepness / self._scale))))
+    return found if math.isfinite(found) else -math.inf
 
-  @property
-  def error(self) -> float:
-    """Standard deviation of the errors of a row of mean weight, units of the target."""
+  def noise(self) -> float:
+    """Standard deviation of the errors of y, where that is neither divided nor bent."""
     return self._units.size * math.sqrt(self._kernel.split(self.parameters)[3])
 
-  def says(self) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes of the target by the columns [N, D], and its errors [N], each row's predicted by all others."""
+  def slopes(self) -> np.ndarray:
+    """Of y by the columns [N, D]."""
     solved = self._kernel.solve(self.parameters)
     if solved is None:
-      return np.full(self._x.shape, np.nan), np.full(len(self._x), np.inf)
+      return np.full(self._x.shape, np.nan)
     slopes = self._kernel.slopes(self.parameters, solved) * self._units.size / self._units.spread
-    errors = self._units.size * solved.weights / np.diag(solved.inverse)
-    return slopes / np.where(self._is_log, self._x, 1.0), errors
+    return slopes / np.where(self._is_log, self._x, 1.0) / self._steepness[:, None]
+
+  def errors(self) -> np.ndarray:
+    """Of y before it was divided [N], to first order, each row predicted from all others."""
+    solved = self._kernel.solve(self.parameters)
+    if solved is None:
+      return np.full(len(self._x), np.inf)
+    return self._units.size * solved.weights / np.diag(solved.inverse) / self._steepness * self._scale
+
+
+def likeliest(x: np.ndarray, y: np.ndarray, config: SurrogateConfig, bend: float) -> Likely:
+  """Of y itself or of its logarithm beyond so many standard deviations of its errors, whichever makes y likelier.
+
+  Args:
+    x: [N, D], y [N]: finite, and not the same in all rows.
+  """
+  one = np.ones_like(y)
+  plain = Likely(x, y, one, config).climbed(config.num_steps)
+  bent = Likely(x, y, one, config, bend=bend * plain.noise()).climbed(config.num_steps)
+  return max(plain, bent, key=Likely.nats)
 
 
 class Others:

@@ -25,21 +25,24 @@ def has_errors(
   some = rows.sample(config.num_rows, seed=0)
   if not 2 <= len(varies) <= config.max_columns or some.num_distinct < config.least_rows or np.ptp(some.y) == 0:
     return False
-  x = some.x[:, varies]
-  error = _error(x, some.y, config)
-  if not config.least_error <= error <= config.most_error:
+  x, y = some.x[:, varies], some.y
+  size = float(np.std(y))
+  typical, whole = _errors(x, y, config)
+  if not (config.least_error <= typical / size <= config.most_error and whole / size <= config.most_missed):
     return False
   drawn = np.random.default_rng(0).permutation(len(some))
-  halves = [_error(x[half], some.y[half], config) for half in (drawn[::2], drawn[1::2])]
-  return sum(halves) / 2 <= config.most_gained * error
+  halves = [_errors(x[half], y[half], config)[0] for half in (drawn[::2], drawn[1::2])]
+  return config.least_gained <= sum(halves) / 2 / typical <= config.most_gained
 
 
-def _error(x: np.ndarray, y: np.ndarray, config: LearningCurveConfig) -> float:
-  """Of rows left out, the median, in spreads of y; infinite where nothing is known."""
+def _errors(x: np.ndarray, y: np.ndarray, config: LearningCurveConfig) -> tuple[float, float]:
+  """Of rows left out, the median and the root mean square; infinite where nothing is known."""
   if np.ptp(y) == 0 or not np.all(np.ptp(x, axis=0) > 0):
-    return np.inf
+    return np.inf, np.inf
   try:
     with np.errstate(all="ignore"):  # of odd data: what is not finite is not known
-      return gaussian_process.typical_error(gaussian_process.fit(x, y, config.surrogate).errors, y)
+      errors = gaussian_process.likeliest(x, y, config.surrogate, config.bend).errors()
   except np.linalg.LinAlgError:
-    return np.inf
+    return np.inf, np.inf
+  return (float(np.median(np.abs(errors))), float(np.sqrt(np.mean(errors**2)))) if np.all(
+    np.isfinite(errors)) else (np.inf, np.inf)

@@ -200,15 +200,16 @@ class LearningCurveConfig:
   num_rows: int = 224
   least_rows: int = 60
   max_columns: int = 9
-  # Median errors of rows left out, in spreads of y, and how many times as large they may be with half of the rows. Of
-  # 94 published formulas of two columns and more 79 have less than the first without errors, the others, but for one
-  # with a pole, errors 1.7 times as large with half of the rows and more; with errors of 1 % all have more, and in nine
-  # of ten they are less than 1.6 times as large with half. Where they are more than a tenth, as in tables of people and
-  # cars, the order is as ever: with .3 six answers of 68 real tables changed, and four of them fell.
+  # Median errors of rows left out, in standard deviations of y; root mean squares of these; how many times as large the
+  # former are with half of the rows.
   least_error: float = 1e-3
   most_error: float = 0.1
+  most_missed: float = 0.75
+  least_gained: float = 0.75
   most_gained: float = 1.6
-  surrogate: SurrogateConfig = SurrogateConfig()
+  # Standard deviations of y's errors from which on its logarithm may be what is smooth.
+  bend: float = 3.0
+  surrogate: SurrogateConfig = SurrogateConfig(num_steps=25, start_sizes=(3.0, 1.0, 0.03))
 
   def __post_init__(self) -> None:
     check_counts(self, "num_rows", "least_rows", "max_columns")

@@ -15,6 +15,7 @@ import numpy as np
 
 from symformer_jax.engine import gaussian_process, interruption
 from symformer_jax.engine.config import TriedChangesConfig
+from symformer_jax.engine.gaussian_process import Likely
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
@@ -27,74 +28,23 @@ from symformer_jax.sources.reductions.relations import may_divide
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-class _Known:
-  """A table, and what a smooth function of its columns says of y.
+class _Known(NamedTuple):
+  """A table, and a smooth function of its columns.
 
   Attributes:
     scale: what an error of its y makes of the user's [N].
-    nats: how likely the user's y is by it (up to a constant of the rows).
+    nats: how likely the user's y is by the function, up to a constant of the rows.
   """
 
-  def __init__(self, table: Reduced, rows: tuple[np.ndarray, np.ndarray], bend: float, config: TriedChangesConfig,
-               parameters: np.ndarray | None = None):
-    """Args: rows: x [N, D] and y [N] of the user; bend: size of an error of his y from which on the logarithm of the
-    table's y is what is smooth, 0 for y itself; parameters: of the smooth function, or where it begins.
-    """
-    self.table, self.scale, self._bend, self._config, self._rows = table, table.of(*rows)[2], bend, config, rows
-    target, self._steepness = self._bent(table.y)
-    self._smooth = gaussian_process.Likely(
-      table.x, target, (self.scale / self._steepness) ** 2, config.surrogate, parameters)
-    self.nats = -math.inf
+  table: Reduced
+  scale: np.ndarray
+  smooth: Likely
+  nats: float = -math.inf
 
-  def _bent(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What is smooth, and its derivative by y."""
-    if not self._bend:
-      return y, np.ones_like(y)
-    size = self._bend * float(np.median(1 / np.abs(self.scale)))
-    return np.arcsinh(y / size), 1 / np.hypot(size, y)
-
-  @property
-  def parameters(self) -> np.ndarray:
-    """Of the smooth function: the logarithms of lengths by its columns come first."""
-    return self._smooth.parameters
-
-  def climbed(self, num_steps: int) -> "_Known":
-    """After so many steps to likelier parameters."""
-    interruption.check()
-    self._smooth.climb(num_steps)
-    return self.weighed()
-
-  def weighed(self) -> "_Known":
-    """With its nats."""
-    nats = self._smooth.nats + float(np.sum(np.log(np.abs(self._steepness / self.scale))))
-    self.nats = nats if math.isfinite(nats) else -math.inf
-    return self
-
-  @property
-  def slopes(self) -> np.ndarray:
-    """Of the table's y by its columns [N, D]."""
-    return self._smooth.says()[0] / self._steepness[:, None]
-
-  @property
   def error(self) -> float:
     """Mean square of what the user's y is missed by, each row predicted from all others."""
-    error = float(np.mean((self._smooth.says()[1] / self._steepness * self.scale) ** 2))
+    error = float(np.mean(self.smooth.errors() ** 2))
     return error if np.isfinite(error) else np.inf
-
-  @property
-  def noise(self) -> float:
-    """Standard deviation of errors of the user's y, where nothing is divided or bent."""
-    return self._smooth.error
-
-  def after(self, step: "_Step", *, num_rows: int | None = None) -> "_Known":
-    """The table that a step leads to, as smooth as this one; of the first rows, all by default."""
-    lengths = self.parameters[: len(self.table.columns)].copy()
-    for column in step.joined:
-      lengths[column] = min(lengths[column], *lengths[list(step.dropped)])
-    parameters = np.concatenate([np.delete(lengths, step.dropped), self.parameters[len(lengths) :]])
-    some = step.table._replace(x=step.table.x[:num_rows], y=step.table.y[:num_rows])
-    x, y = self._rows
-    return _Known(some, (x[:num_rows], y[:num_rows]), self._bend, self._config, parameters)
 
 
 class _Step(NamedTuple):
@@ -122,39 +72,59 @@ def find_smaller(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> li
   x, y = x[drawn], y[drawn]
   if np.ptp(y) == 0 or np.any(np.ptp(x, axis=0) == 0):
     return []
-  at = first = _first(x, y, config)
-  if not first.error <= config.most_left * np.var(y):
+  way = _Way(x, y, config)
+  at = first = way.begin()
+  if not first.error() <= config.most_left * np.var(y):
     return []
   while len(at.table.columns) > 1:
-    tries = [(known.climbed(config.num_steps).nats - config.nats_per_node * complexity, known)
-             for complexity, known in _likely(at, config)]
+    tries = [(known.nats - config.nats_per_node * step.complexity, known) for step, known in way.likely(at)]
     nats, likeliest = max(tries, key=lambda pair: pair[0], default=(-np.inf, at))
     if not nats >= at.nats:
       break
     at = likeliest
-  return [] if at is first else [at.table._replace(error=math.sqrt(at.error / np.var(y)))]
+  return [] if at is first else [at.table._replace(error=math.sqrt(at.error() / np.var(y)))]
 
 
-def _first(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> _Known:
-  """The user's table, y itself or, beyond its errors, its logarithm: whichever is the smoother."""
-  whole, steps = reduced_tables.whole(x, y), config.surrogate.num_steps
-  plain = _Known(whole, (x, y), 0.0, config).climbed(steps)
-  bent = _Known(whole, (x, y), config.bend * plain.noise, config).climbed(steps)
-  return max(plain, bent, key=lambda known: known.nats)
+class _Way:
+  """From the user's rows to smaller tables of them."""
 
+  def __init__(self, x: np.ndarray, y: np.ndarray, config: TriedChangesConfig):
+    self._rows, self._config, self._bend = (x, y), config, 0.0
 
-def _likely(known: _Known, config: TriedChangesConfig) -> list[tuple[int, _Known]]:
-  """The likeliest of the tables that steps lead to, by half of the rows, and what it takes to write these."""
-  steps = [step for step in _steps(known, config) if step.table.is_usable]
-  half = max(len(known.table.y) // 2, 1)
-  nats = [known.after(step, num_rows=half).weighed().nats for step in steps]
-  best = np.argsort(-np.array(nats), kind="stable")[: config.num_tried]
-  return [(steps[i].complexity, known.after(steps[i])) for i in best.tolist()]
+  def begin(self) -> _Known:
+    """The user's table, and whether y itself or its logarithm is smooth, of this and of all others."""
+    x, y = self._rows
+    smooth = gaussian_process.likeliest(x, y, self._config.surrogate, self._config.bend)
+    self._bend = smooth.bend
+    return _Known(reduced_tables.whole(x, y), np.ones(len(y)), smooth, smooth.nats())
+
+  def likely(self, known: _Known) -> list[tuple[_Step, _Known]]:
+    """The likeliest, by half of the rows, of the tables that steps lead to."""
+    steps = [step for step in _steps(known, self._config) if step.table.is_usable]
+    half = max(len(self._rows[1]) // 2, 1)
+    nats = [self._after(known, step, half).smooth.nats() for step in steps]
+    best = np.argsort(-np.array(nats), kind="stable")[: self._config.num_tried]
+    return [(steps[i], self._climbed(self._after(known, steps[i]))) for i in best.tolist()]
+
+  def _after(self, known: _Known, step: _Step, num_rows: int | None = None) -> _Known:
+    """The table that a step leads to, as smooth as the one before; of the first rows, all by default."""
+    num_columns = len(known.table.columns)
+    lengths, others = known.smooth.parameters[:num_columns].copy(), known.smooth.parameters[num_columns:]
+    for column in step.joined:
+      lengths[column] = min(lengths[column], *lengths[list(step.dropped)])
+    x, y, scale = step.table.of(*(each[:num_rows] for each in self._rows))
+    parameters = np.concatenate([np.delete(lengths, step.dropped), others])
+    smooth = Likely(x, y, scale, self._config.surrogate, bend=self._bend, parameters=parameters)
+    return _Known(step.table, scale, smooth)
+
+  def _climbed(self, known: _Known) -> _Known:
+    interruption.check()
+    return known._replace(nats=known.smooth.climbed(self._config.num_steps).nats())
 
 
 def _steps(known: _Known, config: TriedChangesConfig) -> Iterator[_Step]:
   """By the changes that slopes contradict least; of the user's table also to shares of ways."""
-  slopes = known.slopes
+  slopes = known.smooth.slopes()
   changes = [change for change in _changes(known, slopes, config) if np.isfinite(change.error)]
   for change in sorted(changes, key=lambda change: change.error)[: config.num_weighed]:
     table = change.apply(known.table, slopes)[0]
