@@ -47,6 +47,14 @@ class _Known(NamedTuple):
     return error if np.isfinite(error) else np.inf
 
 
+class _Told(NamedTuple):
+  """What slopes tell of a table: slopes [N, D] of its y by its columns; scale [N]: see `_Known`."""
+
+  table: Reduced
+  slopes: np.ndarray
+  scale: np.ndarray
+
+
 class _Step(NamedTuple):
   """A smaller table, which columns have left for it, and which have taken others in.
 
@@ -100,7 +108,8 @@ class _Way:
 
   def likely(self, known: _Known) -> list[tuple[_Step, _Known]]:
     """The likeliest, by half of the rows, of the tables that steps lead to."""
-    steps = [step for step in _steps(known, self._config) if step.table.is_usable]
+    told = _Told(known.table, known.smooth.slopes(), known.scale)
+    steps = [step for step in _steps(told, self._config) if step.table.is_usable]
     half = max(len(self._rows[1]) // 2, 1)
     nats = [self._after(known, step, half).smooth.nats() for step in steps]
     best = np.argsort(-np.array(nats), kind="stable")[: self._config.num_tried]
@@ -122,84 +131,83 @@ class _Way:
     return known._replace(nats=known.smooth.climbed(self._config.num_steps).nats())
 
 
-def _steps(known: _Known, config: TriedChangesConfig) -> Iterator[_Step]:
+def _steps(told: _Told, config: TriedChangesConfig) -> Iterator[_Step]:
   """By the changes that slopes contradict least; of the user's table also to shares of ways."""
-  slopes = known.smooth.slopes()
-  changes = [change for change in _changes(known, slopes, config) if np.isfinite(change.error)]
+  changes = [change for change in _changes(told, config) if np.isfinite(change.error)]
   for change in sorted(changes, key=lambda change: change.error)[: config.num_weighed]:
-    table = change.apply(known.table, slopes)[0]
+    table = change.apply(told.table, told.slopes)[0]
     yield _Step(table, change.complexity, (change.dropped,), tuple(change.replaced))
-  for way in ways(range(len(known.table.columns)), config.ends) if not known.table.steps else ():
-    if len(way.columns) < len(known.table.columns):
+  for way in ways(range(len(told.table.columns)), config.ends) if not told.table.steps else ():
+    if len(way.columns) < len(told.table.columns):
       complexity = expression.complexity(way.begin) + expression.complexity(way.length)
-      yield _Step(way.share_of(known.table), complexity, tuple(sorted(way.columns)))
+      yield _Step(way.share_of(told.table), complexity, tuple(sorted(way.columns)))
 
 
-def _changes(known: _Known, slopes: np.ndarray, config: TriedChangesConfig) -> Iterator[Change]:
-  num_columns = len(known.table.columns)
+def _changes(told: _Told, config: TriedChangesConfig) -> Iterator[Change]:
+  num_columns = len(told.table.columns)
   for column in range(num_columns):
-    yield from _of_one(known, slopes, column, config)
+    yield from _of_one(told, column, config)
   for pair in itertools.combinations(range(num_columns), 2):
-    yield from _products(known, slopes, pair, config)
-    yield from _sums(known, slopes, pair)
+    yield from _products(told, pair, config)
+    yield from _sums(told, pair)
   for size in range(2, config.max_scaled + 1):
     for chosen in itertools.combinations(range(num_columns), size):
-      yield from _scalings(known, slopes, chosen, config)
+      yield from _scalings(told, chosen, config)
 
 
-def _of_one(known: _Known, slopes: np.ndarray, column: int, config: TriedChangesConfig) -> Iterator[Change]:
+def _of_one(told: _Told, column: int, config: TriedChangesConfig) -> Iterator[Change]:
   """The column left out, taken away from y as a term, or as a power that is a factor."""
-  x, y, weights = known.table.x[:, column], known.table.y, known.scale**2
-  steepness = slopes[:, column]
+  x, y, weights = told.table.x[:, column], told.table.y, told.scale**2
+  steepness = told.slopes[:, column]
   spread = np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
-  size = max(_size(np.full(len(y), spread), known), _TINY)
-  yield Change(_size(np.std(x) * steepness, known) / size, column, {})
+  size = max(_size(np.full(len(y), spread), told), _TINY)
+  yield Change(_size(np.std(x) * steepness, told) / size, column, {})
   slope = float(np.average(steepness, weights=weights))
   if abs(slope) * np.std(x) > config.least_term * spread:
     for factor in dict.fromkeys((slope, float(f"{slope:.1g}"))):
       term = tidy(Node("*", (variable(column), number(factor))))
-      error = _contradicted(steepness, np.full(len(y), factor), known)
+      error = _contradicted(steepness, np.full(len(y), factor), told)
       yield Change(error, column, {}, is_simple=False, summand=term)
   for p in config.divisors:
     if may_divide(x, p):
-      yield Change(_contradicted(x * steepness, p * y, known), column, {}, ((column, p),))
+      yield Change(_contradicted(x * steepness, p * y, told), column, {}, ((column, p),))
 
 
-def _products(known: _Known, slopes: np.ndarray, pair: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
+def _products(told: _Told, pair: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
   """The product of two columns, one of them to a power, in their place."""
-  (i, j), x = pair, known.table.x
+  (i, j), x = pair, told.table.x
   if not (np.all(x[:, i] != 0) and np.all(x[:, j] != 0)):
     return
-  first, second = x[:, i] * slopes[:, i], x[:, j] * slopes[:, j]
+  first, second = x[:, i] * told.slopes[:, i], x[:, j] * told.slopes[:, j]
   for p in config.factors:
     if may_divide(x[:, i], p):
       node = tidy(chain("*", [power(variable(i), number(p)), variable(j)]))
-      yield Change(_contradicted(first, p * second, known), i, {j: (node, x[:, i] ** p)})
+      yield Change(_contradicted(first, p * second, told), i, {j: (node, x[:, i] ** p)})
 
 
-def _sums(known: _Known, slopes: np.ndarray, pair: Sequence[int]) -> Iterator[Change]:
+def _sums(told: _Told, pair: Sequence[int]) -> Iterator[Change]:
   """The sum or the difference of two columns in their place."""
-  i, j = pair
+  (i, j), slopes = pair, told.slopes
   for sign in (1.0, -1.0):
     node = tidy(Node("+", (variable(j), Node("*", (variable(i), number(sign))))))
-    yield Change(_contradicted(slopes[:, i], sign * slopes[:, j], known), i, {j: (node, np.ones(len(slopes)))})
+    yield Change(_contradicted(slopes[:, i], sign * slopes[:, j], told), i, {j: (node, np.ones(len(slopes)))})
 
 
-def _scalings(known: _Known, slopes: np.ndarray, chosen: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
+def _scalings(told: _Told, chosen: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
   """Columns and y that grow together by powers of one of them (Euler's theorem on homogeneous functions); of three
   columns also with y as it is: of two that is a product.
   """
-  x, y = known.table.x, known.table.y
+  x, y = told.table.x, told.table.y
   if not np.all(x[:, chosen] > 0):
     return
-  growths = np.column_stack([x[:, chosen] * slopes[:, chosen], -y]) * known.scale[:, None]
+  growths = np.column_stack([x[:, chosen] * told.slopes[:, chosen], -y]) * told.scale[:, None]
   sizes = np.linalg.norm(growths, axis=0)
   if not np.all(np.isfinite(sizes) & (sizes > 0)):
     return
   direction = np.linalg.svd(growths / sizes, full_matrices=False)[2][-1]
   pivot = int(np.argmax(np.abs(direction[:-1])))
-  told = direction / sizes
-  simple = np.array([min(config.divisors, key=lambda p: abs(p - each)) for each in told / told[pivot]])
+  powers = direction / sizes
+  simple = np.array([min(config.divisors, key=lambda p: abs(p - each)) for each in powers / powers[pivot]])
   over, replaced = chosen[pivot], {}
   for column, p in zip(chosen, simple[:-1].tolist(), strict=True):
     if column != over:
@@ -211,12 +219,12 @@ def _scalings(known: _Known, slopes: np.ndarray, chosen: Sequence[int], config: 
     yield Change(left, over, replaced, ((over, of_y),) if of_y else ())
 
 
-def _size(values: np.ndarray, known: _Known) -> float:
+def _size(values: np.ndarray, told: _Told) -> float:
   """Of values [N] in units of the table's y, in the user's."""
-  return float(np.linalg.norm(values * known.scale))
+  return float(np.linalg.norm(values * told.scale))
 
 
-def _contradicted(first: np.ndarray, second: np.ndarray, known: _Known) -> float:
+def _contradicted(first: np.ndarray, second: np.ndarray, told: _Told) -> float:
   """How far two numbers are from equal: 0 where they are, 1 where they have nothing to do with each other."""
-  whole = np.hypot(_size(first, known), _size(second, known))
-  return float(_size(first - second, known) / whole) if whole else np.inf
+  whole = np.hypot(_size(first, told), _size(second, told))
+  return float(_size(first - second, told) / whole) if whole else np.inf
