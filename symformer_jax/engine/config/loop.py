@@ -243,8 +243,8 @@ class NoiseConfig:
   # first in other tables, most of which know exact data alone, they had no time in five seconds.
   asked_before_errors: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1))
   asked_under_errors: tuple[tuple[str, int], ...] = (
-    ("product_units", 1), ("reductions", 8), ("short_forms", 1), ("fraction_pursuit", 2), ("product_units", 3), ("rationals", 1),
-    ("library", 1))
+    ("product_units", 1), ("reductions", 8), ("short_forms", 1), ("fraction_pursuit", 2),
+    ("product_units", 3), ("rationals", 1), ("library", 1))
   learning_curve: LearningCurveConfig = LearningCurveConfig()
   # ... and with one of more than `long` nodes: it may meet the noise because the law has not been found. `exp(-y/x)*x`
   # with 2 % noise was a cube of 23 nodes before the ridges had their turns, which take as long as all before them.

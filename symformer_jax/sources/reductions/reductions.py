@@ -117,7 +117,8 @@ class Reductions(OfOtherTables):
       nodes += [node for smaller in others for asked in smaller.turns[:turn]
                 for node in self._ask(smaller, asked, clock)]
       tables = (*tables, *others) if others else tables
-    return Proposal(state=tables, nodes=tuple(nodes), is_last=all(smaller.is_done or len(smaller.turns) <= turn for smaller in tables))
+    return Proposal(state=tables, nodes=tuple(nodes), is_last=all(
+      smaller.is_done or len(smaller.turns) <= turn for smaller in tables))
 
   def _smaller(self, task: Task, *, has_errors: bool) -> tuple[Smaller, ...]:
     rows = task.fit_rows.sample(self._limits.num_rows, seed=0)
