@@ -174,7 +174,8 @@ class Likely:
     if bend:
       size = bend * float(np.median(1 / np.abs(scale)))
       target, self._steepness = np.arcsinh(y / size), 1 / np.hypot(size, y)
-    weights = (scale / self._steepness) ** 2
+    roots = scale / self._steepness
+    weights = (roots / np.max(np.abs(roots))) ** 2  # as they are some squares are 0
     scaled = _in_logarithms(x, self._is_log)
     self._units = _Units.of(scaled, target, weights)
     self._kernel = self._units.kernel(scaled, target, weights)
