@@ -105,8 +105,8 @@ class TriedChangesConfig:
     "triples", "ridges", "parts", "remainders", "replacements")
   # ... and in which, where y has errors, turns of some come first of a table of several columns, by source.
   first: tuple[tuple[str, int], ...] = (
-    ("closed_forms", 1), ("product_units", 1), ("short_forms", 1), ("fraction_pursuit", 2), ("separable", 1),
-    ("rationals", 1), ("library", 1))
+    ("closed_forms", 1), ("product_units", 1), ("short_forms", 1), ("fraction_pursuit", 2), ("rationals", 1),
+    ("library", 1), ("separable", 1))
   # Rows that smooth functions go through.
   num_rows: int = 224
   # Exponents of a column that y is divided by, and of one that joins another as a factor.
