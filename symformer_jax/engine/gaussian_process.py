@@ -165,8 +165,8 @@ class Likely:
 
   def __init__(self, x: np.ndarray, y: np.ndarray, scale: np.ndarray, config: SurrogateConfig, *, bend: float = 0.0,
                parameters: np.ndarray | None = None):
-    """Args: x: [N, D], y [N]: finite, not the same in all rows; scale [N]: what y was divided by; bend: size of y, before
-    it was, from which on the logarithm is smooth, 0 for y itself; parameters: known, or where to begin.
+    """Args: x: [N, D], y [N]: finite, not the same in all rows; scale [N]: what y was divided by; bend: size of y
+    before, from which on the logarithm is smooth, 0 for y itself; parameters: known, or where to begin.
     """
     self._x, self._scale, self._config, self.bend = x, scale, config, bend
     self._is_log = np.array([is_wide(column, config.wide) for column in x.T])
