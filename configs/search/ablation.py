@@ -40,6 +40,8 @@ CHANGES = {
   "no_neighbours_of_rough_slopes": {"reductions.neighbours.blurred": float("inf")},
   "no_hurry_to_noise": {"noise.asked_before_hurry": (("closed_forms", 10**6),)},
   "no_tried_changes": {"reductions.tried.most_left": 0.0},
+  "no_bends": {"reductions.tried.bend": 0.0, "noise.learning_curve.bend": 0.0},
+  "no_first_turns_of_tried_changes": {"reductions.tried.first": ()},
   "no_shifted_changes": {"reductions.most_shifted": -1.0},
   "no_coordinates": {"reductions.coordinates.most_error": 0.0},
   "no_groups_under_noise": {"partitions.most_noise": 0.0},
