@@ -190,6 +190,8 @@ class Likely:
     """The logarithm of the marginal likelihood of y before it was divided, without its constant; -inf where that is not
     known.
     """
+    if not self._units.size > 0:  # of one value nothing is learned
+      return -math.inf
     found = self._kernel.likelihood(self.parameters) - len(self._x) * math.log(self._units.size)
     found += float(np.sum(np.log(np.abs(self._steepness / self._scale))))
     return found if math.isfinite(found) else -math.inf
