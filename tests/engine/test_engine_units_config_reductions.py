@@ -83,7 +83,7 @@ def test_the_function_goes_through_224_rows_and_24_formulas_come_back_a_turn(mon
   asked = []
   monkeypatch.setattr(reductions, "find_reductions", lambda x, y, config: asked.append(x.shape) or [])
   source = reductions.Reductions(OPTIONS, ())
-  assert source._smaller(task_of(2, num_rows=250)) == () and asked == [(224, 2)]
+  assert source._smaller(task_of(2, num_rows=250), has_errors=False) == () and asked == [(224, 2)]
   monkeypatch.setattr(smaller_tasks.loop, "take_turn", lambda *given: [(None, None)])
   smaller = SimpleNamespace(is_done=False, new=lambda most: asked.append(most) or (), search=SimpleNamespace(
     takes_part=lambda source: True, close_turn=lambda *given: None, task=None))
@@ -299,15 +299,15 @@ def test_what_is_nine_tenths_of_a_chance_in_ten_from_a_simple_number_is_taken_fo
 # --- changes that are tried ------------------------------------------------------------------------------------------
 
 
-def known(x, y, slopes):
-  return tried_changes._Known(whole(x, y), slopes, np.ones(len(y)), 1.0)
+def told(x, y, slopes):
+  return tried_changes._Told(whole(x, y), slopes, np.ones(len(y)))
 
 
 @pytest.mark.parametrize("power", [-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0])
 def test_products_with_these_powers_are_tried(power):
   """By the exact slopes of y = log(x**p*z)."""
   x = np.random.default_rng(0).uniform(1, 3, (50, 2))
-  table = known(x, power * np.log(x[:, 0]) + np.log(x[:, 1]), np.column_stack([power / x[:, 0], 1 / x[:, 1]]))
+  table = told(x, power * np.log(x[:, 0]) + np.log(x[:, 1]), np.column_stack([power / x[:, 0], 1 / x[:, 1]]))
   [change] = [each for each in tried_changes._products(table, (0, 1), CONFIG.tried) if each.error < 1e-9]
   [(column, (product, _))] = change.replaced.items()
   assert (change.dropped, column) == (0, 1)
@@ -318,6 +318,6 @@ def test_products_with_these_powers_are_tried(power):
 def test_y_is_divided_by_these_powers(power):
   x = np.random.default_rng(0).uniform(1, 3, (50, 1))
   y = 1.7 * x[:, 0] ** power
-  table = known(x, y, power * y[:, None] / x)
+  table = told(x, y, power * y[:, None] / x)
   changes = tried_changes._of_one(table, 0, CONFIG.tried)
   assert [each.divisor for each in changes if each.divisor and each.error < 1e-9] == [((0, power),)]

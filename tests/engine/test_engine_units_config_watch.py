@@ -172,6 +172,7 @@ def test_turns_that_are_taken_before_a_search_hurries_to_those_that_its_end_wait
                           leaves_noise=lambda: True)
   search = search_of({name: num - (name == missing) for name, num in HURRIED.items()}, ended_by="", _exact=None,
                      _noise=watch, _asked_to_hurry=0, _turns_of_sole_column=list, _begun=set(),
+                     _has_errors=False,
                      sources=[SimpleNamespace(name="library", turns=(1, 1))])
   assert loop.Search.hurried(search) == (("library", 0) if missing is None else None)
 

@@ -100,9 +100,10 @@ def test_a_search_hurries_first_to_the_turns_after_which_it_ends_with_a_clear_fo
 
 
 def test_where_y_has_errors_turns_that_bear_these_come_first_in_the_order_of_the_config():
-  names = ("closed_forms", "guesses", "enumeration", "product_units", "separable")
-  asked = [("short_forms", 0), *(("fraction_pursuit", n) for n in (0, 1)), *(("reductions", n) for n in range(8)),
-           *(("product_units", n) for n in (1, 2)), ("rationals", 0), ("library", 0)]
+  names = ("closed_forms", "guesses")
+  asked = [("product_units", 0), *(("reductions", n) for n in range(8)), ("short_forms", 0),
+           *(("fraction_pursuit", n) for n in (0, 1)), *(("product_units", n) for n in (1, 2)), ("rationals", 0),
+           ("library", 0)]
   sources = [SimpleNamespace(name=name, turns=(1,) * 9) for name in dict.fromkeys(
     (*names, "library", *(name for name, _ in asked)))]
   begun = {(name, 0) for name in names}
@@ -118,6 +119,19 @@ def test_where_y_has_errors_turns_that_bear_these_come_first_in_the_order_of_the
     assert hurried(search(True, begun=begun | set(asked[:num]))) == expected
   assert hurried(search(False)) is None  # of exact data all is as it was
   assert hurried(search(True, progress=names[:-1])) is None  # not before others that are cheap have had their turns
+
+
+def test_sources_are_told_whether_y_has_errors_once_somebody_has_looked(monkeypatch):
+  asked = []
+  monkeypatch.setattr(loop.learning_curves, "has_errors", lambda *given: asked.append(given) or True)
+
+  class Begun(loop.Search):
+    def __init__(self):
+      self.task, self.pool, self.states, self._options = task_of(2), None, {"library": "state"}, OPTIONS
+  search, source = Begun(), SOURCES[0]
+  assert search.question(source).has_errors is False and asked == []
+  assert search._has_errors is True and search.question(source).has_errors is True
+  assert len(asked) == 1 and search.question(source).state == "state"
 
 
 def test_a_search_that_has_ended_met_the_data_or_leaves_no_noise_does_not_hurry():

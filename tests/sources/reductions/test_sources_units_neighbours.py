@@ -61,11 +61,34 @@ def test_of_each_set_of_columns_the_smoothest_quotient_is_shown(num_columns, rng
 
 def test_ways_from_one_end_to_another():
   """Of two columns and one number: what is dropped, where a way begins and how long it is, at x = 3, y = 11."""
-  found = [(sorted(dropped), *values((begin, length), 3, 11)) for dropped, begin, length in
-           neighbours._ends((0, 1), (100.0,))]
+  found = [(sorted(way.columns), *values((way.begin, way.length), 3, 11))
+           for way in neighbours.ways((0, 1), (100.0,))]
   assert found == [
     ([0], 3, 1), ([0], 100, 3), ([0], 100, 3 - 100), ([1], 11, 1), ([1], 100, 11), ([1], 100, 11 - 100),
     ([0, 1], 3, 11), ([0, 1], 3, 100 - 11 - 3), ([0, 1], 3, 11 - 3), ([0, 1], 11, 3), ([0, 1], 11, 100 - 3 - 11)]
+
+
+def test_a_share_of_a_way_is_what_of_it_y_is_behind_what_was_divided_before(rng):
+  """Of a table in other columns, whose y is the user's divided by x: formulas come back in the user's."""
+  x = rng.uniform(1, 2, (20, 3))
+  y = rng.normal(size=20)
+  first = reduced_tables.Reduced(
+    x[:, [2, 1, 0]], y / x[:, 0], tuple(map(expression.variable, (2, 1, 0))), (expression.variable(0),))
+  way = neighbours.Way(frozenset((0, 2)), expression.variable(0), expression.variable(2))  # from z, as long as x
+  smaller = way.share_of(first)
+  np.testing.assert_allclose(smaller.y, (y / x[:, 0] - x[:, 2]) / x[:, 0])
+  assert smaller.columns == (expression.variable(1),) and smaller.x.tolist() == x[:, [1]].tolist()
+  shown, target, scale = smaller.of(x, y)
+  np.testing.assert_allclose(target, smaller.y)
+  np.testing.assert_allclose(scale, x[:, 0] ** 2)
+  np.testing.assert_array_equal(shown, smaller.x)
+
+
+def test_a_way_of_no_length_somewhere_is_no_usable_table(rng):
+  x = rng.uniform(1, 2, (20, 2))
+  x[3, 0] = 0.0
+  assert not neighbours.Way(frozenset((0,)), expression.number(1.0), expression.variable(0)).share_of(
+    reduced_tables.whole(x, x[:, 1])).is_usable
 
 
 @pytest.mark.parametrize(("most", "sizes"), [(3, (2, 3)), (2, (2,))])

@@ -80,7 +80,7 @@ class Search:
 
 def smaller_of(search, x, columns=("x*y",)):
   table = Reduced(x[:, :1], x[:, 0], tuple(map(parse, columns)))
-  return Smaller(table, search, Rows(x, x[:, 0], np.ones(len(x))))
+  return Smaller(table, search, (), Rows(x, x[:, 0], np.ones(len(x))))
 
 
 def test_formulas_come_back_once_the_best_first(x):
@@ -176,7 +176,7 @@ def test_the_table_of_a_single_column_stands_alone():
   x[:, 0] = 1.0
   task = make_task((x, np.tan(x[:, 2])), None, SearchOptions())
   source = source_with(Other("library", (1,)))
-  [smaller] = source._smaller(task)
+  [smaller] = source._smaller(task, has_errors=False)
   assert smaller.reduced.columns == (variable(2),) and smaller.search.is_of_one
   np.testing.assert_array_equal(smaller.search.task.rows.x, x[:, [2]])
   assert smaller._restore(parse("sin(x)")) == Node("sin", (variable(2),))
@@ -185,22 +185,36 @@ def test_the_table_of_a_single_column_stands_alone():
 def test_turns_end_where_there_are_no_tables_or_all_are_done(x, monkeypatch):
   source, task = source_with(Other("one", (1,)), Other("two", (1, 1))), task_of(x, x[:, 0])
   reduced = SimpleNamespace(columns=(0, 1), error=math.inf)
-  search = SimpleNamespace(is_of_one=False)
-  tables = tuple(SimpleNamespace(is_done=is_done, reduced=reduced, search=search) for is_done in (True, False))
-  monkeypatch.setattr(Reductions, "_smaller", lambda self, task: tables)
-  asked = []
+  turns = source._turns_of(SimpleNamespace(is_of_one=False))
+  tables = tuple(SimpleNamespace(is_done=is_done, reduced=reduced, turns=turns) for is_done in (True, False))
+  seen, asked = [], []
+  monkeypatch.setattr(Reductions, "_smaller", lambda self, task, *, has_errors: seen.append(has_errors) or tables)
   monkeypatch.setattr(Reductions, "_ask", lambda self, smaller, turn, clock: (
     asked.append((turn.source.name, turn.number)) or (parse("x"),)))
   [first] = source.propose([Question(task, None, None)], turn=0, num=1, clock=Clock())
   assert first.state is tables and first.nodes == () and not first.is_last
-  [third] = source.propose([Question(task, None, tables)], turn=3, num=1, clock=Clock())
-  assert third.nodes == (parse("x"),) * 2 and third.state is tables and not third.is_last
-  assert asked == [("two", 1)] * 2
+  [second] = source.propose([Question(task, None, tables)], turn=2, num=1, clock=Clock())
+  assert second.nodes == (parse("x"),) * 2 and second.state is tables and not second.is_last
+  assert asked == [("two", 0)] * 2
+  assert source.propose([Question(task, None, tables)], turn=3, num=1, clock=Clock())[0].is_last  # no table has more
   tables[1].is_done = True
   [last] = source.propose([Question(task, None, tables)], turn=1, num=1, clock=Clock())
   assert last.is_last and asked[-1] == ("one", 0)
-  monkeypatch.setattr(Reductions, "_smaller", lambda self, task: ())
-  assert source.propose([Question(task, None, None)], turn=0, num=1, clock=Clock())[0].is_last
+  monkeypatch.setattr(Reductions, "_smaller", lambda self, task, *, has_errors: seen.append(has_errors) or ())
+  assert source.propose([Question(task, None, None, True)], turn=0, num=1, clock=Clock())[0].is_last
+  assert seen == [False, True]
+
+
+def test_a_table_of_fewer_turns_than_another_is_asked_no_more_after_these(x, monkeypatch):
+  source, task = source_with(Other("one", (1,)), Other("two", (1, 1))), task_of(x, x[:, 0])
+  turns = source._turns_of(SimpleNamespace(is_of_one=False))
+  reduced = SimpleNamespace(columns=(0, 1), error=math.inf)
+  tables = tuple(SimpleNamespace(is_done=False, reduced=reduced, turns=some) for some in (turns[:1], turns[1:]))
+  asked = []
+  monkeypatch.setattr(Reductions, "_ask", lambda self, smaller, turn, clock: asked.append(turn.source.name) or ())
+  ended = [source.propose([Question(task, None, tables)], turn=turn, num=1, clock=Clock())[0].is_last
+           for turn in (1, 2, 3)]
+  assert asked == ["one", "two", "two"] and ended == [False, True, True]
 
 
 def test_a_smaller_table_is_asked_as_long_as_its_search_goes_on(x, monkeypatch):
@@ -220,11 +234,11 @@ def test_a_smaller_table_is_asked_as_long_as_its_search_goes_on(x, monkeypatch):
   assert source._ask(smaller, turn, Clock()) == () and len(taken) == 1
 
 
-def tables_of(monkeypatch, task, source, found, tried=()):
+def tables_of(monkeypatch, task, source, found, tried=(), *, has_errors=False):
   asked = []
   monkeypatch.setattr(reductions, "find_reductions", lambda x, y, config: asked.append((x, y)) or list(found))
   monkeypatch.setattr(reductions.tried_changes, "find_smaller", lambda x, y, config: list(tried))
-  return source._smaller(task), asked
+  return source._smaller(task, has_errors=has_errors), asked
 
 
 def test_tables_are_looked_for_in_some_rows_and_searched_by_sources_that_can(x, monkeypatch):
@@ -256,7 +270,7 @@ def test_rows_in_which_nothing_varies_have_no_smaller_table(x, monkeypatch):
     raise np.linalg.LinAlgError("SVD did not converge")
   monkeypatch.setattr(reductions, "find_reductions", fail)
   monkeypatch.setattr(reductions.tried_changes, "find_smaller", fail)
-  assert source._smaller(task_of(x, x[:, 0])) == ()
+  assert source._smaller(task_of(x, x[:, 0]), has_errors=False) == ()
 
 
 def test_where_slopes_are_not_sure_changes_are_tried_and_other_sources_asked(x, monkeypatch):
@@ -276,6 +290,28 @@ def test_where_slopes_are_not_sure_changes_are_tried_and_other_sources_asked(x, 
   assert [s.name for s in nearly_exact.search.sources] == exact
   [both] = tables_of(monkeypatch, task, source, [tried], [tried])[0]  # one table, once
   assert [s.name for s in both.search.sources] == ["enumeration", "pairs", "library"]
+
+
+def test_where_y_has_errors_slopes_are_not_asked_and_turns_of_some_come_first(x, monkeypatch):
+  """Of a table of several columns; of one as ever. Sources that take no part have no turns."""
+  source = source_with(Other("closed_forms", (1, 1)), Other("library", (1,)), Other("varying", (1,)),
+                       Other("pairs", (1, 1), is_supporting=False), Other("product_units", (1, 1)),
+                       tried=dataclasses.replace(DEFAULT.reductions.tried, first=(
+                         ("product_units", 1), ("pairs", 1), ("library", 3), ("product_units", 2))))
+  told, one, two = (Reduced(x[:, : len(texts)], x[:, 0], tuple(map(parse, texts)))
+                    for texts in (("x + y",), ("x*z",), ("x*z", "y")))
+  task = task_of(x, x[:, 0] * x[:, 2])
+  found, asked = tables_of(monkeypatch, task, source, [told], [one, two], has_errors=True)
+  assert asked == [] and [smaller.reduced.columns for smaller in found] == [one.columns, two.columns]
+  of_one, of_two = ([(turn.source.name, turn.number) for turn in smaller.turns] for smaller in found)
+  assert of_two == [("product_units", 0), ("library", 0), ("product_units", 1), ("closed_forms", 0),
+                    ("closed_forms", 1), ("varying", 0)]
+  assert of_one == [(turn.source.name, turn.number) for turn in source._turns_of(found[0].search)
+                    if turn.source.name != "pairs"] and of_one != of_two and len(of_one) == len(of_two)
+  # Without errors both ways are gone, and all turns are in the order of a table.
+  found, asked = tables_of(monkeypatch, task, source, [told], [two])
+  assert len(asked) == 1 and [smaller.reduced.columns for smaller in found] == [told.columns, two.columns]
+  assert found[1].turns == source._turns_of(found[1].search) and len(found[1].turns) == 8
 
 
 # --- rows of the smaller table ---------------------------------------------------------------------------------------
@@ -352,7 +388,8 @@ def test_a_known_smaller_table_is_asked_in_other_columns_after_some_turns(error,
   table, asked = known_table(x, error), []
   monkeypatch.setattr(reductions, "in_other_columns", lambda reduced, config: table)
   monkeypatch.setattr(Reductions, "_ask", lambda self, smaller, turn, clock: asked.append(smaller) or ())
-  first = Smaller(table, SimpleNamespace(is_of_one=False), task.fit_rows)
+  search = SimpleNamespace(is_of_one=False)
+  first = Smaller(table, search, source._turns_of(search), task.fit_rows)
   tables = (first,)
   for turn in (1, 2, 3, 4):
     [proposal] = source.propose([Question(task, None, tables)], turn=turn, num=1, clock=Clock())
