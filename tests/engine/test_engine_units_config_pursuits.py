@@ -1,5 +1,7 @@
 """What the default config makes of fractions of few terms, and of whether y has errors, number by number."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -37,12 +39,12 @@ def is_among(text, library, num_columns):
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
   assert FractionPursuitConfig() == CONFIG and LearningCurveConfig() == CURVE
-  assert CURVE.surrogate == DEFAULT.reductions.surrogate
+  assert CURVE.surrogate == DEFAULT.reductions.tried.surrogate
 
 
 def test_what_is_refused():
   for kind, name in ((FractionPursuitConfig, "num_rows"), (FractionPursuitConfig, "max_terms"),
-                     (FractionPursuitConfig, "num_offered"), (FractionPursuitConfig, "num_carried"),
+                     (FractionPursuitConfig, "num_reweightings"), (FractionPursuitConfig, "num_offered"), (FractionPursuitConfig, "num_carried"),
                      (LearningCurveConfig, "least_rows"), (LearningCurveConfig, "num_rows")):
     with pytest.raises(InputError, match=name):
       kind(**{name: 0})
@@ -54,11 +56,10 @@ def test_what_is_refused():
 
 
 def test_the_order_of_sources_where_y_has_errors():
-  assert DEFAULT.noise.asked_before_errors == (
-    ("closed_forms", 1), ("guesses", 1), ("enumeration", 1), ("product_units", 1), ("separable", 1))
+  assert DEFAULT.noise.asked_before_errors == (("closed_forms", 1), ("guesses", 1))
   assert DEFAULT.noise.asked_under_errors == (
-    ("short_forms", 1), ("fraction_pursuit", 2), ("reductions", 8), ("product_units", 3), ("rationals", 1),
-    ("library", 1))
+    ("product_units", 1), ("reductions", 8), ("short_forms", 1), ("fraction_pursuit", 2), ("product_units", 3),
+    ("rationals", 1), ("library", 1))
 
 
 @pytest.mark.parametrize(("num_columns", "are_in", "are_out"), [
@@ -263,24 +264,59 @@ def test_a_fit_ends_where_a_step_gains_less_than_a_ten_thousandth():
   assert longer.error <= found.error <= longer.error * 1.001
 
 
-@pytest.mark.parametrize(("error", "half", "is_seen"), [
-  (1e-3, 1.6e-3, True), (0.9e-3, 0.9e-3, False), (0.1, 0.159, True), (0.11, 0.11, False), (0.01, 0.0161, False)])
-def test_which_errors_are_those_of_y(error, half, is_seen, monkeypatch):
-  monkeypatch.setattr(learning_curves, "_error", lambda x, y, config: error if len(x) == 224 else half)
+@pytest.mark.parametrize(("error", "whole", "half", "is_seen"), [
+  (1.01e-3, 0.1, 1.6e-3, True), (0.99e-3, 0.1, 0.99e-3, False), (0.099, 0.1, 0.158, True), (0.101, 0.1, 0.101, False),
+  (0.01, 0.1, 0.0161, False), (0.01, 0.1, 0.0159, True), (0.01, 0.1, 0.0076, True), (0.01, 0.1, 0.0074, False),
+  (0.01, 0.74, 0.01, True), (0.01, 0.76, 0.01, False)])
+def test_which_errors_are_those_of_y(error, whole, half, is_seen, monkeypatch):
+  """In standard deviations of y: the median, the root mean square, the median by half of the rows."""
   x = x_of(300, 2)
-  assert learning_curves.has_errors(Rows(x, x[:, 0], np.ones(300)), range(2)) is is_seen
+  rows = Rows(x, 70 * x[:, 0], np.ones(300))
+  size = float(np.std(rows.sample(224, seed=0).y))
+  monkeypatch.setattr(learning_curves, "_errors", lambda x, y, config: (
+    size * (error if len(x) == 224 else half), size * whole))
+  assert learning_curves.has_errors(rows, range(2)) is is_seen
+
+
+def test_the_logarithm_of_y_may_be_smooth_beyond_three_standard_deviations_of_its_errors(monkeypatch):
+  asked = []
+  monkeypatch.setattr(learning_curves.gaussian_process, "likeliest", lambda x, y, config, bend: asked.append(
+    (len(y), config, bend)) or SimpleNamespace(errors=lambda: 0.01 * y))
+  x = x_of(300, 2)
+  learning_curves.has_errors(Rows(x, x[:, 0], np.ones(300)), range(2))
+  assert asked == [(num, CURVE.surrogate, 3.0) for num in (224, 112, 112)]
+  assert (CURVE.surrogate.num_steps, CURVE.surrogate.start_sizes) == (25, (3.0, 1.0, 0.03))
+
+
+@pytest.mark.parametrize("num", [1, 2, 3, 4])
+def test_errors_of_fractions_of_one_column_are_weighed_three_times(num, monkeypatch):
+  """What comes out is what the linear equations say, as often as that."""
+  rng = np.random.default_rng(3)
+  columns = np.column_stack([np.ones(120), rng.uniform(0.05, 5, 120)])
+  target = (2 - columns[:, 1]) / (1 + 2 * columns[:, 1]) + 0.05 * rng.normal(size=120)
+  starts = []
+  monkeypatch.setattr(Pursuit, "_fitted", lambda self, above, below, start: starts.append(start) or Terms(
+    above, below, start, target, np.ones(120), 1.0))
+  monkeypatch.setattr(Pursuit, "_reduced", lambda self, terms: [])
+  Pursuit(columns, target, np.ones(120), CONFIG)._of_one_column()
+  divisor = np.ones(120)
+  for _ in range(num):
+    shown = np.column_stack([np.ones(120), columns[:, 1], -columns[:, 1] * target]) / divisor[:, None]
+    expected = np.linalg.lstsq(shown, target / divisor, rcond=None)[0]
+    divisor = 1 + expected[2] * columns[:, 1]
+  assert (starts[0] == pytest.approx(expected, rel=1e-4)) is (num == 3)
 
 
 @pytest.mark.parametrize(("num_rows", "num_columns", "is_seen"), [(60, 2, True), (59, 2, False), (80, 9, True),
                                                                   (80, 10, False)])
 def test_how_many_rows_and_columns_tell(num_rows, num_columns, is_seen, monkeypatch):
-  monkeypatch.setattr(learning_curves, "_error", lambda x, y, config: 0.1)
+  monkeypatch.setattr(learning_curves, "_errors", lambda x, y, config: (0.01, 0.1))
   x = x_of(num_rows, num_columns)
   assert learning_curves.has_errors(Rows(x, x[:, 0], np.ones(num_rows)), range(num_columns)) is is_seen
 
 
 def test_both_halves_are_looked_at(monkeypatch):
   errors = iter([0.01, 0.03, 0.001])
-  monkeypatch.setattr(learning_curves, "_error", lambda x, y, config: next(errors))
+  monkeypatch.setattr(learning_curves, "_errors", lambda x, y, config: (next(errors), 0.1))
   x = x_of(100, 2)
   assert learning_curves.has_errors(Rows(x, x[:, 0], np.ones(100)), range(2))

@@ -156,6 +156,75 @@ def test_of_columns_that_depend_on_each_other_one_is_as_good_as_the_other():
   assert 4 not in found[-1].above and found[1].error < 2e-3 * np.var(target)
 
 
+@pytest.mark.parametrize(("a", "b", "c"), [(0.0, 3.0, 2.0), (1.5, -0.4, 0.8), (2.0, 0.0, 5.0), (0.3, 2.0, 0.0),
+                                          (0.7, 0.2, -9.0)])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_column_above_and_below_the_line_is_found_among_fifty(a, b, c, unit):
+  """... and without the term that there is none of; below 0 in all rows is a divisor as good."""
+  columns = columns_of(num_columns=50)
+  target = (a + b * columns[:, 17]) / (1 + c * columns[:, 17])
+  columns[:, 1:] *= unit
+  first, *others = pursuit_of(columns, target)._of_one_column()
+  assert (set(first.above), first.below) == ({0, 17}, (17,)) and first.error < 1e-20
+  assert dict(zip(("a", "b", "c"), first.coefficients, strict=True)) == pytest.approx(
+    {"a": a, "b": b / unit, "c": c / unit}, rel=1e-6, abs=1e-7 / unit)
+  exact = {(frozenset(each.above), frozenset(each.below)) for each in others if each.error < 1e-16}
+  left = ({0} if a else set()) | ({17} if b else set()), {17} if c else set()
+  if 0.0 in (a, b, c):
+    assert tuple(map(frozenset, left)) in exact
+  else:
+    assert not exact
+
+
+def test_a_column_of_which_neither_half_tells_is_found_by_both():
+  """Beside many that tell more, under noise; without looking at both it is not among those that are carried along."""
+  columns = columns_of(num_rows=300, num_columns=50)
+  g = columns[:, 17] = np.random.default_rng(5).uniform(0.02, 5.0, 300)
+  target = noisy((1 + 6 * g) / (1 + 5.8 * g), noise=0.02)
+  law = frozenset({0, 17}), frozenset({17})
+  pursuit = pursuit_of(columns, target)
+  assert law == pursuit._of_one_column()[0].key
+  assert law in {each.key for each in pursuit_of(columns, target).by_size()[2]}
+
+
+def test_columns_of_nothing_and_divisors_that_change_their_sign_are_no_fraction():
+  columns = columns_of(num_columns=3)
+  columns[:, 2] = 0.0
+  pole = 1 / (1 - columns[:, 1])  # between rows
+  found = pursuit_of(columns, pole)._of_one_column()
+  assert all(np.isfinite(each.error) for each in found)
+  assert all({1, 2}.isdisjoint({*each.above, *each.below}) for each in found)
+
+
+def test_so_many_fractions_of_one_column_are_carried_along_the_nearest_first():
+  rng = np.random.default_rng(7)
+  g = rng.uniform(0.1, 5.0, 200)
+  noises = 1e-3 * rng.permutation(np.arange(1.0, 9.0))
+  columns = np.column_stack([np.ones(200), g[:, None] * (1 + noises * rng.normal(size=(200, 8)))])
+  pursuit = pursuit_of(columns, 3 * g / (1 + 2 * g), num_carried=3)
+  pursuit._reduced = lambda terms: []
+  assert [each.below[0] for each in pursuit._of_one_column()] == (1 + np.argsort(noises)[:3]).tolist()
+
+
+def test_weights_of_rows_count_where_fractions_of_one_column_are_fitted():
+  """Rows of no weight may have any value."""
+  columns = columns_of(num_columns=20)
+  target, weights = 3 * columns[:, 4] / (1 + 2 * columns[:, 4]), np.ones(200)
+  target[:50], weights[:50] = 100.0, 1e-12
+  first = pursuit_of(columns, target, weights=weights)._of_one_column()[0]
+  assert first.below == (4,) and first.coefficients == pytest.approx([0, 3, 2], abs=1e-4)
+
+
+def test_what_taking_all_and_the_others_away_finds_counts_by_its_number_of_terms():
+  """Some of these may be missing."""
+  columns = columns_of(num_columns=6)
+  target = noisy(columns[:, 1] - 0.8 * columns[:, 2])
+  pursuit = Pursuit(columns, target, np.ones(200), CONFIG, plain=[[1, 2, 3]])
+  inner = pursuit._eliminated
+  pursuit._eliminated = lambda some: inner(some)[1:]
+  assert all(len(each.coefficients) == size for size, some in enumerate(pursuit.by_size(), 1) for each in some)
+
+
 def test_each_set_of_terms_is_fitted_once(monkeypatch):
   columns = columns_of()
   target = noisy((columns[:, 1] - columns[:, 2]) / (1 + columns[:, 3]))
