@@ -4,12 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, stats
 from sklearn import gaussian_process as oracle
 from sklearn.gaussian_process import kernels
 
 from symformer_jax.engine import gaussian_process, interruption
 from symformer_jax.engine.config import SurrogateConfig
+from symformer_jax.engine.gaussian_process import Likely
 
 CONFIG = SurrogateConfig()
 
@@ -162,14 +163,129 @@ def test_rows_of_more_noise_count_less(rng):
 
 
 def test_of_what_was_divided_rows_count_by_what_they_were_divided_by(rng):
-  """Noise that is the same in all rows of y is large where little was divided."""
+  """Noise that is the same in all rows of y is large where little was divided. Errors are those of y."""
   x = rng.uniform(-2, 2, (150, 1))
   by = np.where(rng.random(150) < 0.5, 0.02, 1.0)
   y = by * np.sin(2 * x[:, 0]) + 0.02 * rng.normal(size=150)
-  found = gaussian_process.fit_divided(x, y / by, by, CONFIG)
-  assert np.std((found.errors * by)[by == 1]) < 0.025
-  alike = gaussian_process.fit_divided(x, y / by, np.ones(150), CONFIG)
-  assert np.std(alike.errors[by == 1]) > 0.1
+  found = Likely(x, y / by, by, CONFIG).climbed(40)
+  assert np.std(found.errors()[by == 1]) < 0.025
+  alike = Likely(x, y / by, np.ones(150), CONFIG).climbed(40)
+  assert np.std(alike.errors()[by == 1]) > 0.1 and found.nats() > alike.nats()
+
+
+LAW = (lambda x: x[:, 0] * np.exp(x[:, 1]),  # and its slopes
+       lambda x: np.exp(x[:, [1]]) * np.column_stack([np.ones(len(x)), x[:, 0]]))
+
+
+@pytest.fixture
+def likely(rng):
+  """Of a function of two columns over decades; of its logarithm beyond a size where that is given."""
+  x = np.column_stack([rng.uniform(1, 2, 60), rng.uniform(-1, 5, 60)])
+
+  def made(by=None, **changes):
+    by = np.ones(60) if by is None else by
+    return Likely(x, LAW[0](x) / by, by, CONFIG, **changes), x
+  return made
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.5])
+def test_how_likely_y_is_stays_where_it_is_divided_by_a_number(likely, bend):
+  """... and its errors, but for rounding: parameters are in the units of what is fitted."""
+  plain, _ = likely(bend=bend)
+  divided, _ = likely(np.full(60, -40.0), bend=bend)
+  assert divided.nats() == pytest.approx(plain.nats(), rel=1e-9)
+  np.testing.assert_allclose(divided.errors(), plain.errors(), rtol=1e-6)
+  np.testing.assert_allclose(-40 * divided.slopes(), plain.slopes(), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.5])
+@pytest.mark.parametrize("is_divided", [False, True])
+def test_how_likely_y_is_is_its_density(likely, bend, is_divided):
+  """SciPy's of what is fitted, by the derivative of that by y, which is taken by small steps."""
+  by = np.linspace(0.3, 4, 60) if is_divided else np.ones(60)
+  found, x = likely(by, bend=bend, parameters=np.log([1.3, 2.1, 1.7, 0.4, 0.1]))
+  size = bend * np.median(1 / by)
+
+  def target(y):
+    return np.arcsinh(y / by / size) if bend else y / by
+  y, step = LAW[0](x), 1e-6
+  steepness = (target(y * (1 + step)) - target(y * (1 - step))) / (2 * step * y)
+  variances = steepness**2  # of errors that are alike in y
+  level = np.average(target(y), weights=1 / variances)
+  spread = np.sqrt(np.average((target(y) - level) ** 2, weights=1 / variances))
+  # Both columns: the first goes over less than a factor of three, the second has both signs.
+  z = (x - x.mean(0)) / x.std(0)
+  distances = (((z[:, None] - z[None]) / [1.3, 2.1]) ** 2).sum(axis=2)
+  whole = 1.7**2 * np.exp(-distances / 2) + 0.4**2 * (z @ z.T + 1) + 0.1**2 * np.diag(variances * np.mean(1 / variances))
+  density = stats.multivariate_normal(np.full(60, level), spread**2 * whole).logpdf(target(y))
+  expected = density + np.log(np.abs(steepness)).sum() + 30 * np.log(2 * np.pi)
+  assert found.nats() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.5])
+@pytest.mark.parametrize("is_divided", [False, True])
+def test_slopes_are_those_of_what_was_divided_and_errors_those_of_y(likely, bend, is_divided):
+  """Of y by its first column, which leaves a function of the second."""
+  whole, x = likely(bend=bend)
+  found = (likely(x[:, 0], bend=bend)[0] if is_divided else whole).climbed(40)
+  slopes = np.column_stack([np.zeros(60), np.exp(x[:, 1])]) if is_divided else LAW[1](x)
+  np.testing.assert_allclose(found.slopes(), slopes, rtol=0.02, atol=0.005 * np.max(slopes))
+  assert np.median(np.abs(found.errors())) < 0.005 * np.std(LAW[0](x))
+
+
+def test_errors_of_what_is_bent_are_in_the_user_s_unit(rng):
+  """Rows left out are missed by the errors, whatever y is divided by; below the bend and beyond."""
+  x = rng.uniform(0, 1, (200, 1))
+  y = np.exp(6 * x[:, 0]) + rng.normal(size=200)
+  for by in (1.0, 1e-6, -1e6):
+    found = Likely(x, y / by, np.full(200, by), CONFIG, bend=3.0).climbed(40)
+    assert np.std(found.errors()) == pytest.approx(1.0, rel=0.2)
+    some = found.errors()[y > 50]
+    assert np.std(some) == pytest.approx(1.0, rel=0.4)
+
+
+def test_the_likelier_of_y_and_of_its_logarithm_beyond_errors_is_taken(rng):
+  x = np.column_stack([rng.uniform(0, 1, 150), rng.uniform(1, 2, 150)])
+  wide, plain = np.exp(9 * x[:, 0]) * x[:, 1], np.sin(3 * x[:, 0]) + x[:, 1]
+  config = CONFIG.with_steps(25)
+  for y, is_bent in ((wide + 5 * rng.normal(size=150), True), (plain + 0.05 * rng.normal(size=150), False)):
+    found = gaussian_process.likeliest(x, y, config, 3.0)
+    assert bool(found.bend) is is_bent
+    alone = Likely(x, y, np.ones(150), config).climbed(25)
+    bent = Likely(x, y, np.ones(150), config, bend=3 * alone.noise()).climbed(25)
+    assert found.nats() == pytest.approx(max(alone.nats(), bent.nats())) and found.bend in (0.0, bent.bend)
+    assert (bent.nats() > alone.nats()) is is_bent
+
+
+def test_noise_is_told_in_the_unit_of_y(rng):
+  x = rng.uniform(0, 1, (200, 1))
+  for size in (1e-8, 1.0, 1e8):
+    y = size * (np.sin(4 * x[:, 0]) + 0.1 * rng.normal(size=200))
+    assert Likely(x, y, np.ones(200), CONFIG).climbed(40).noise() == pytest.approx(0.1 * size, rel=0.15)
+
+
+def test_each_step_of_the_ascent_makes_y_likelier(likely):
+  found, _ = likely()
+  nats = [found.nats()]
+  for _ in range(4):
+    nats.append(found.climbed(2).nats())
+  assert nats == sorted(nats) and nats[-1] > nats[0] + 1
+
+
+def test_parameters_that_are_given_are_those_that_it_begins_with(likely):
+  start = np.log([1.3, 2.1, 1.7, 0.4, 0.1])
+  assert np.array_equal(likely(parameters=start)[0].parameters, start)
+  plain = likely()[0]
+  np.testing.assert_allclose(np.exp(plain.parameters), [CONFIG.start_length] * 2 + list(CONFIG.start_sizes))
+
+
+def test_what_has_no_inverse_is_not_likely_and_not_known(likely, monkeypatch):
+  found, _ = likely()
+
+  def fail(*args, **kwargs):
+    raise np.linalg.LinAlgError
+  monkeypatch.setattr(gaussian_process.linalg, "cholesky", fail)
+  assert found.nats() == -np.inf and np.all(np.isnan(found.slopes())) and np.all(np.isinf(found.errors()))
 
 
 def test_a_sum_over_groups_counts_rows_by_their_noise(rng):
