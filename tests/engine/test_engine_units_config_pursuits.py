@@ -44,7 +44,8 @@ def test_the_parts_of_the_default_are_those_of_no_arguments():
 
 def test_what_is_refused():
   for kind, name in ((FractionPursuitConfig, "num_rows"), (FractionPursuitConfig, "max_terms"),
-                     (FractionPursuitConfig, "num_reweightings"), (FractionPursuitConfig, "num_offered"), (FractionPursuitConfig, "num_carried"),
+                     (FractionPursuitConfig, "num_offered"), (FractionPursuitConfig, "num_carried"),
+                     (FractionPursuitConfig, "num_reweightings"),
                      (LearningCurveConfig, "least_rows"), (LearningCurveConfig, "num_rows")):
     with pytest.raises(InputError, match=name):
       kind(**{name: 0})

@@ -174,7 +174,7 @@ def test_of_three_columns_y_may_stay_as_it_is_where_slopes_say_it_grows(rng):
   x = rng.uniform(0.5, 3, (80, 3))
   slopes = rng.normal(size=(80, 3))
   both, one = (list(tried_changes._scalings(told(x, x[:, 0], slopes), some, CONFIG)) for some in ((0, 1, 2), (0, 1)))
-  assert [bool(change.divisor) for change in both] == [True, False] and [bool(change.divisor) for change in one] == [True]
+  assert [[bool(change.divisor) for change in some] for some in (both, one)] == [[True, False], [True]]
   assert both[0].replaced.keys() == both[1].replaced.keys() and len(both[0].replaced) == 2
 
 
