@@ -87,7 +87,7 @@ def find_smaller(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> li
   while len(at.table.columns) > 1:
     tries = [(known.nats - config.nats_per_node * step.complexity, known) for step, known in way.likely(at)]
     nats, likeliest = max(tries, key=lambda pair: pair[0], default=(-np.inf, at))
-    if not nats >= at.nats:
+    if likeliest is at or not nats >= at.nats:
       break
     at = likeliest
   return [] if at is first else [at.table._replace(error=math.sqrt(at.error() / np.var(y)))]
