@@ -45,7 +45,6 @@ def test_the_parts_of_the_default_are_those_of_no_arguments():
 def test_what_is_refused():
   for kind, name in ((FractionPursuitConfig, "num_rows"), (FractionPursuitConfig, "max_terms"),
                      (FractionPursuitConfig, "num_offered"), (FractionPursuitConfig, "num_carried"),
-                     (FractionPursuitConfig, "num_reweightings"),
                      (LearningCurveConfig, "least_rows"), (LearningCurveConfig, "num_rows")):
     with pytest.raises(InputError, match=name):
       kind(**{name: 0})
@@ -287,25 +286,6 @@ def test_the_logarithm_of_y_may_be_smooth_beyond_three_standard_deviations_of_it
   learning_curves.has_errors(Rows(x, x[:, 0], np.ones(300)), range(2))
   assert asked == [(num, CURVE.surrogate, 3.0) for num in (224, 112, 112)]
   assert (CURVE.surrogate.num_steps, CURVE.surrogate.start_sizes) == (25, (3.0, 1.0, 0.03))
-
-
-@pytest.mark.parametrize("num", [1, 2, 3, 4])
-def test_errors_of_fractions_of_one_column_are_weighed_three_times(num, monkeypatch):
-  """What comes out is what the linear equations say, as often as that."""
-  rng = np.random.default_rng(3)
-  columns = np.column_stack([np.ones(120), rng.uniform(0.05, 5, 120)])
-  target = (2 - columns[:, 1]) / (1 + 2 * columns[:, 1]) + 0.05 * rng.normal(size=120)
-  starts = []
-  monkeypatch.setattr(Pursuit, "_fitted", lambda self, above, below, start: starts.append(start) or Terms(
-    above, below, start, target, np.ones(120), 1.0))
-  monkeypatch.setattr(Pursuit, "_reduced", lambda self, terms: [])
-  Pursuit(columns, target, np.ones(120), CONFIG)._of_one_column()
-  divisor = np.ones(120)
-  for _ in range(num):
-    shown = np.column_stack([np.ones(120), columns[:, 1], -columns[:, 1] * target]) / divisor[:, None]
-    expected = np.linalg.lstsq(shown, target / divisor, rcond=None)[0]
-    divisor = 1 + expected[2] * columns[:, 1]
-  assert (starts[0] == pytest.approx(expected, rel=1e-4)) is (num == 3)
 
 
 @pytest.mark.parametrize(("num_rows", "num_columns", "is_seen"), [(60, 2, True), (59, 2, False), (80, 9, True),

@@ -433,14 +433,12 @@ class FractionPursuitConfig:
   least_defined: float = 0.6
   most_weight: float = 10.0
   # Terms above and below the line; fractions that are carried along of each number of terms; terms that are tried in
-  # addition to each; fractions whose terms are taken away one at a time; steps of a fit; how often errors are weighed
-  # anew in fractions of one column each, which are fitted all at once.
+  # addition to each; fractions whose terms are taken away one at a time; steps of a fit.
   max_terms: int = 6
   num_carried: int = 8
   num_tried: int = 5
   num_exchanged: int = 4
   num_steps: int = 6
-  num_reweightings: int = 3
   # Nats by which a further term has to make the description shorter, or there is no further one.
   least_gained: float = 3.0
   # Share of a column beyond those of a fraction below which it is no other.
@@ -453,7 +451,7 @@ class FractionPursuitConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "max_columns", "num_rows", "max_terms", "num_carried", "num_tried", "num_exchanged", "num_steps",
-                 "num_reweightings", "num_offered")
+                 "num_offered")
     check_names("links", self.links, LINKS)
     for name in ("exponents", "exponents_of_three"):
       if not getattr(self, name):

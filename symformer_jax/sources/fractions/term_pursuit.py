@@ -65,13 +65,12 @@ class Pursuit:
 
   def by_size(self) -> list[list[Terms]]:
     """The best of one term, of two, ..., the best first, as long as a further term pays for itself."""
-    config = self._config
-    others = [*(each for some in self._plain for each in self._eliminated(some)), *self._of_one_column()]
-    found = [_best([*self._single(), *(each for each in others if len(each.coefficients) == 1)])]
+    config, plain = self._config, [self._eliminated(some) for some in self._plain]
+    found = [_best([*self._single(), *(each for some in plain for each in some[:1])])]
     while found[-1] and len(found) < config.max_terms and self._pays(found):
       interruption.check()
       longer = _best([*self._extended(found[-1][: config.num_carried], 3 * config.num_carried),
-                      *(each for each in others if len(each.coefficients) == len(found) + 1)])
+                      *(each for some in plain for each in some[len(found) : len(found) + 1])])
       shorter = [each for one in longer[: config.num_exchanged] for each in self._reduced(one)]
       found[-1] = _best([*found[-1], *shorter])
       new = [each for each in found[-1][: config.num_carried] if any(each is one for one in shorter)]
@@ -107,33 +106,6 @@ class Pursuit:
       places = np.delete(places, np.argmin(factors**2 / np.sum(inverse**2, axis=1)))
     self._seen.update(each.key for each in found)
     return found[::-1]
-
-  def _of_one_column(self) -> list[Terms]:
-    """(a + b*g)/(1 + c*g), and what is left without one term, of columns g: above or below the line alone g may be near
-    to nothing.
-    """
-    sizes = np.sqrt(self._weights @ self._squares)
-    usable = np.flatnonzero(sizes > 0)[1:]  # the first is 1
-    g, y, root = self._columns[:, usable] / sizes[usable], self._target[:, None], self._root[:, None]
-    divisor = np.ones_like(g)
-    # Of y*(1 + c*g) = a + b*g, whose errors count as those of y once the last c is known (Loeb 1957).
-    for _ in range(self._config.num_reweightings):
-      shown = np.stack([np.ones_like(g), g, -g * y]) * root / divisor
-      normal = np.einsum("ink,jnk->kij", shown, shown)
-      right = np.einsum("ink,nk->ki", shown, y * root / divisor)
-      ridge = _RIDGE * np.einsum("kii->k", normal)[:, None, None] * np.eye(3)
-      a, b, c = np.linalg.solve(normal + ridge, right[:, :, None])[:, :, 0].T
-      divisor = 1 + c * g
-    is_whole = np.all(divisor > 0, axis=0) | np.all(divisor < 0, axis=0)
-    errors = np.where(is_whole, self._weights @ (y - (a + b * g) / divisor) ** 2, np.inf)
-    found: list[Terms] = []
-    for k in np.argsort(errors, kind="stable")[: self._config.num_carried].tolist():
-      if np.isfinite(errors[k]):
-        column = int(usable[k])
-        whole = self._fitted((0, column), (column,), np.array([a[k], b[k] / sizes[column], c[k] / sizes[column]]))
-        found += [whole, *self._reduced(whole)]
-    self._seen.update(each.key for each in found)
-    return found
 
   def _single(self) -> list[Terms]:
     """The nearest multiples of single columns."""
