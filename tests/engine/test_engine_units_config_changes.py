@@ -245,7 +245,7 @@ def test_where_y_has_errors_these_turns_of_a_table_of_several_columns_come_first
   monkeypatch.setattr(reductions.Reductions, "_turns_of", lambda self, search: turns)
   found = source._turns_under_errors(SimpleNamespace(is_of_one=False, states=dict.fromkeys(names)))
   first = [("closed_forms", 0), ("product_units", 0), ("short_forms", 0), ("fraction_pursuit", 0),
-           ("fraction_pursuit", 1), ("separable", 0), ("rationals", 0), ("library", 0)]
+           ("fraction_pursuit", 1), ("rationals", 0), ("library", 0), ("separable", 0)]
   asked = [(turn.source.name, turn.number) for turn in found]
   assert asked == [*first, *(pair for name in names for number in range(3) if (pair := (name, number)) not in first)]
   assert source._turns_under_errors(SimpleNamespace(is_of_one=True, states=dict.fromkeys(names))) == turns
