@@ -128,7 +128,7 @@ class Search:
     return len(self.task.fit_rows.varying(self.task.columns)) == 1
 
   def question(self, source: Source) -> Question:
-    has_errors = "_has_errors" in self.__dict__ and self._has_errors  # as far as anybody has looked
+    has_errors = self.__dict__.get("_has_errors", False)  # as far as anybody has looked
     return Question(self.task, self.pool, self.states[source.name], has_errors)
 
   def takes_part(self, source: Source) -> bool:

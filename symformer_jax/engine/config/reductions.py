@@ -107,7 +107,8 @@ class TriedChangesConfig:
   first: tuple[tuple[str, int], ...] = (
     ("closed_forms", 1), ("product_units", 1), ("short_forms", 1), ("fraction_pursuit", 2), ("rationals", 1),
     ("library", 1), ("separable", 1))
-  # Rows that smooth functions go through.
+  # Rows that smooth functions go through. Of 100 tables with errors of 1 % 48 came down rightly with 160, 51 with 224,
+  # 52 with 256, in .37, .46 and .67 s, before half of the rows were weighed first.
   num_rows: int = 224
   # Exponents of a column that y is divided by, and of one that joins another as a factor.
   divisors: Exponents = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0)
@@ -116,6 +117,7 @@ class TriedChangesConfig:
   ends: tuple[float, ...] = (1.0, 100.0)
   # Columns at most that grow together, and with y. Changes, of those that slopes contradict least, whose tables are
   # weighed by half of the rows; of these the likeliest, which get so many steps of the marginal likelihood's ascent.
+  # With six tables and eight steps as many came down rightly, in a third more time.
   max_scaled: int = 3
   num_weighed: int = 40
   num_tried: int = 4
@@ -123,6 +125,7 @@ class TriedChangesConfig:
   # Errors of y, in standard deviations, from which on its logarithm is what is smooth, where that is the likelier.
   bend: float = 3.0
   # Nats that a node of what takes the place of columns, or is taken from y, costs: a table is likelier by more.
+  # With 1 two of 190 tables less came down rightly.
   nats_per_node: float = 0.5
   # Above this share of the variance of y nothing is known. A term of a smaller share of y's spread is none.
   most_left: float = 0.5
