@@ -93,14 +93,16 @@ def fit(rows: Rows, columns: Sequence[int], *, required: Set[int] = frozenset())
 @np.errstate(all="ignore")  # what is not finite is left out
 def log_linear(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig) -> list[Node]:
   """Products of powers of columns, exponentials of straight lines, and products of both and of exponentials of
-  inverses, for constants that are still to be fitted: straight lines of the logarithm of a y that has one sign.
+  inverses, for constants that are still to be fitted: straight lines of the logarithm of a y that has one sign, but
+  for errors.
 
   A row's error counts by y**2 besides, as that of a logarithm is one of y.
   """
-  size = np.abs(rows.y)
-  if np.ptp(np.sign(rows.y)) or not size.all() or np.ptp(size) == 0:
+  sign = math.copysign(1.0, rows.y[np.argmax(np.abs(rows.y))])
+  size, link = sign * rows.y, LINKS["exp"]
+  if not link.is_defined(size) or np.ptp(size) == 0:
     return []
-  target, weights = np.log(size), rows.weights * (size / size.max()) ** 2
+  target, weights = link.transform(size), rows.weights / (size.max() * link.derivative(size)) ** 2
   plain = rows.varying(columns)
   positive = [i for i in plain if np.all(rows.x[:, i] > 0)]
   powers, lines = [Node("ln", (variable(i),)) for i in positive], [*map(variable, plain)]
@@ -113,7 +115,6 @@ def log_linear(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig) ->
     if usable and rows.num_distinct >= config.rows_per_term * len(usable):
       lines_of_terms = _lines(np.stack(list(usable.values()), axis=1), target, weights)
       found += [(list(usable), line) for line in lines_of_terms[0 if is_whole else 1 :]]
-  sign = math.copysign(1.0, rows.y[0])
   made = (_product(terms, line, sign) for terms, line in found if line.factors)
   return list(dict.fromkeys(node for node in made if node is not None))
 

@@ -221,6 +221,9 @@ class SeparableConfig:
   rows_per_constant: int = 3
   rows_per_product: int = 2
   wide: float = 3.0
+  # Of a sum of functions of all columns one column after the other has polynomials of its logarithm, or none of it, as
+  # long as that leaves such a share of what was left: `cos(w**2) + 1/sqrt(y)`, y from next to 0.
+  of_own_kind: float = 0.3
   # Sweeps of alternating least squares, ended by one that gains less than a share; starts, the first with all factors
   # 1, the others this far from it: of 299 random products one start left 47 unfound, two 17, three 12. In the first
   # turn what is wrong stands still soon, and `(x**2 + 3)*exp(-0.3*y) - 4` comes 7 % nearer in each of 70 sweeps;

@@ -163,7 +163,7 @@ class _Target:
     self, rows: Rows, columns: Sequence[int], allows: Callable[[str], bool] | None, config: ProductsConfig
   ):
     self._config = config
-    self._x, self._sign, self._allows = rows.x, float(np.sign(rows.y[0])), allows
+    self._x, self._sign, self._allows = rows.x, float(np.sign(rows.y[np.argmax(np.abs(rows.y))])), allows
     self._z, self._weights = np.log(np.abs(rows.y)), rows.weights * (rows.y / np.max(np.abs(rows.y))) ** 2
     self._root = np.sqrt(self._weights / np.max(self._weights))
     logs = np.log(np.abs(rows.x[:, columns]))

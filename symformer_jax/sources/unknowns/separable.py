@@ -6,7 +6,7 @@ to nothing (`sources.unknowns.alternating`), whatever the functions are. Each is
 (`unknown_functions`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import itertools
@@ -32,8 +32,8 @@ from symformer_jax.sources.unknowns import alternating, unknown_functions
 from symformer_jax.sources.unknowns.alternating import Factors
 from symformer_jax.sources.unknowns.unknown_functions import Table, Tabulated
 
-# 1/x and 1/x**2.
-_NUM_INVERSES = 2
+# 1/x, 1/x**2 and the logarithm of |x|.
+_NUM_SINGULAR = 3
 
 
 class Structure(NamedTuple):
@@ -107,18 +107,18 @@ class Model(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class Basis:
   """Chebyshev polynomials of a column, or of its logarithm, without the constant; of one with values of both signs also
-  its inverse and the square of that, as shares of their largest values.
+  its inverse, the square of that, and the logarithm of its size, as shares of their largest values.
   """
 
   least: float
   largest: float
   is_log: bool
   degree: int
-  nearest: float = 0.0  # to 0; where it is 0 there are no inverses
+  nearest: float = 0.0  # to 0; where it is 0 there are none of these
 
   @property
   def size(self) -> int:
-    return self.degree + (_NUM_INVERSES if self.nearest else 0)
+    return self.degree + (_NUM_SINGULAR if self.nearest else 0)
 
   def __call__(self, x: np.ndarray) -> np.ndarray:
     """At values x [P]: [P, size]."""
@@ -131,8 +131,10 @@ def _polynomials(basis: Basis, x: bytes) -> np.ndarray:
   values, ends = np.frombuffer(x), np.array([basis.least, basis.largest])
   values, (least, largest) = (np.log(values), np.log(ends)) if basis.is_log else (values, ends)
   found = np.polynomial.chebyshev.chebvander(2 * (values - least) / (largest - least) - 1, basis.degree)[:, 1:]
-  inverses = [(basis.nearest / values) ** (i + 1) for i in range(basis.size - basis.degree)]
-  return np.column_stack([found, *inverses])
+  if not basis.nearest:
+    return found
+  inverse, farthest = basis.nearest / values, max(-basis.least, basis.largest)
+  return np.column_stack([found, inverse, inverse**2, np.log(np.abs(inverse)) / np.log(farthest / basis.nearest)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,6 +218,9 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
     for kind in (every[k::num_kinds] for k in range(num_kinds)):
       if not divisor or _is_near(target, structure, kind[min(1, len(kind) - 1)], config):
         found += [_fitted(target, structure, bases, config) for bases in kind]
+    if not divisor and num_kinds > 1 and len(columns) > 1:
+      degrees = [every[i : i + num_kinds] for i in range(0, len(every), num_kinds)]
+      found += [_fitted(target, structure, bases, config) for bases in _of_own_kinds(target, structure, degrees, config)]
   # Products take several sweeps each: with few polynomials and sweeps it is seen which are worth more.
   degrees = config.degrees[: 2 if len(columns) <= config.max_bent else 1]
   few = [bases for bases in every if next(iter(bases.values())).degree in degrees]
@@ -229,6 +234,33 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
       found += [_fitted(target, model.structure, bases, config) for bases in every]
   return sorted((_without_idle(model, rows, config) for model in _nearest(found, config.num_reduced)),
                 key=lambda model: model.nats)
+
+
+def _of_own_kinds(
+  target: Rows, structure: Structure, degrees: Sequence[Sequence[dict[int, Basis]]], config: SeparableConfig
+) -> list[dict[int, Basis]]:
+  """For each degree bases of different kinds: one column after the other has that which leaves least beside the
+  others', as long as far less is left; none where one kind will do for all.
+
+  Args:
+    degrees: of each the bases of every kind.
+  """
+  kinds, anything = degrees[min(1, len(degrees) - 1)], dataclasses.replace(config, most_left=np.inf)
+
+  def left(chosen: Mapping[int, int]) -> float:
+    model = _fitted(target, structure, {column: kinds[kind][column] for column, kind in chosen.items()}, anything)
+    return np.inf if model is None else model.left
+
+  of_one = [dict.fromkeys(kinds[0], kind) for kind in range(len(kinds))]
+  least, best = min(((left(chosen), chosen) for chosen in of_one), key=lambda each: each[0])
+  is_mixed = False
+  while True:
+    others = ({**best, column: kind} for column in best for kind in range(len(kinds))
+              if kinds[kind][column] != kinds[best[column]][column])
+    less, chosen = min(((left(each), each) for each in others), key=lambda each: each[0], default=(np.inf, best))
+    if not less < config.of_own_kind * least:
+      return [{column: some[kind][column] for column, kind in best.items()} for some in degrees] if is_mixed else []
+    least, best, is_mixed = less, chosen, True
 
 
 def _is_near(target: Rows, structure: Structure, bases: dict[int, Basis], config: SeparableConfig) -> bool:
@@ -277,7 +309,7 @@ def _degrees(num_rows: int, num_columns: int, config: SeparableConfig) -> tuple[
 
 def _all_bases(x: np.ndarray, columns: Sequence[int], config: SeparableConfig) -> list[dict[int, Basis]]:
   """By column, of few and of many polynomials; of the logarithm where a column has values of many sizes, with inverses
-  where it has some of both signs.
+  and a logarithm where it has some of both signs.
   """
   ends = {column: (float(x[:, column].min()), float(x[:, column].max())) for column in columns}
   is_wide = {column: least > 0 and largest > config.wide * least for column, (least, largest) in ends.items()}
