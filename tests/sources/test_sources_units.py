@@ -14,7 +14,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import closed_forms
+from symformer_jax.sources import closed_forms, links
 from symformer_jax.sources.evolution import population, stock
 from symformer_jax.sources.fractions import polynomials, rational_bases as bases
 from symformer_jax.sources.links import LINKS
@@ -141,10 +141,35 @@ def test_the_derivative_of_a_link_is_its_derivative_and_undoing_it_gives_y(name)
 
 @pytest.mark.parametrize(("name", "yes", "no"), [
   ("inv", [-1.0, 2], [0.0, 1]), ("ln", [-29.9, 1], [-30.0, 1]), ("exp", [1e-300, 1], [0.0, 1]),
-  ("sqrt", [0.0, 1], [-1e-9, 1]), ("sqrt_inv", [1e-9, 1], [0.0, 1]), ("asin", [-1.57, 1.57], [-1.5708, 1]),
-  ("logit", [0.001, 0.999], [0.5, 1.0]), ("logit", [0.001, 0.999], [0.0, 0.5]), ("atan", [1.57, 0], [1.5708, 0])])
+  ("sqrt", [0.0, 1], [-0.3, 1]), ("sqrt_inv", [1e-9, 1], [0.0, 1]), ("asin", [-1.57, 1.57], [-1.5708, 2]),
+  ("logit", [0.001, 0.999], [0.5, 1.0]), ("logit", [0.001, 0.999], [0.0, 0.5]), ("atan", [1.57, 0], [2, 0]),
+  ("acos", [0.0, np.pi], [0.0, 4]), ("complement_exp", [-0.9, 0.99], [-1.0, 0.5]),
+  # A fifth of the root mean square beyond at most (here of sqrt(1/2)), and half of the rows.
+  ("exp", [-0.14, 0.5, 1, 1], [-0.2, 0.5, 1, 1]), ("exp", [-0.1, -0.1, 1, 1], [-0.1, -0.1, -0.1, 1]),
+  ("complement_exp", [0.5, 0.9, 1.1], [0.5, 0.9, 1.3]), ("logit", [-0.1, 0.5, 0.9, 1.1], [-0.1, 0.5, 0.9, 1.3])])
 def test_where_a_link_may_be_asked(name, yes, no):
   assert LINKS[name].is_defined(np.array(yes)) and not LINKS[name].is_defined(np.array(no))
+
+
+def test_values_that_errors_take_beyond_the_ends_of_a_link_say_next_to_nothing():
+  """-0.1 is an error of a tenth at least, and what is nearer to 0 than that is no better known."""
+  y = np.array([-0.1, 0.04, 0.1, 0.5, 0.96, 1.02])
+  inside = np.array([0.1, 0.1, 0.1, 0.5, 0.96, 0.98])
+  link, weights = LINKS["logit"], np.array([links.FAINT, links.FAINT, 1, 1, 1, links.FAINT])
+  np.testing.assert_allclose(link.transform(y), np.log(1 / inside - 1))
+  np.testing.assert_allclose(link.derivative(y), weights / (inside * (1 - inside)))
+  # Where nothing is beyond, nothing is moved.
+  np.testing.assert_array_equal(LINKS["exp"].transform(y[1:]), np.log(y[1:]))
+  np.testing.assert_array_equal(LINKS["exp"].derivative(y[1:]), 1 / y[1:])
+
+
+def test_a_decay_is_seen_in_its_logarithm_though_errors_are_larger_than_its_end(rng):
+  x = np.linspace(0, 8, 120)
+  y = 3 * np.exp(-x) + 0.03 * rng.normal(size=120)
+  assert y.min() < 0 and LINKS["exp"].is_defined(y)
+  z, weights = terms.whole(LINKS["exp"], Rows(x[:, None], y, np.ones(120)))
+  slope, level = np.polyfit(x, z, 1, w=np.sqrt(weights))
+  assert abs(slope + 1) < 0.03 and abs(np.exp(level) - 3) < 0.1
 
 
 # --- terms -----------------------------------------------------------------------------------------------------------

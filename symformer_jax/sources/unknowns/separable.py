@@ -134,7 +134,8 @@ def _polynomials(basis: Basis, x: bytes) -> np.ndarray:
   if not basis.nearest:
     return found
   inverse, farthest = basis.nearest / values, max(-basis.least, basis.largest)
-  return np.column_stack([found, inverse, inverse**2, np.log(np.abs(inverse)) / np.log(farthest / basis.nearest)])
+  logarithms = np.log(np.abs(inverse)) / (np.log(farthest / basis.nearest) or 1.0)  # 0 of -1 and 1 alone
+  return np.column_stack([found, inverse, inverse**2, logarithms])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,8 +220,9 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
       if not divisor or _is_near(target, structure, kind[min(1, len(kind) - 1)], config):
         found += [_fitted(target, structure, bases, config) for bases in kind]
     if not divisor and num_kinds > 1 and len(columns) > 1:
-      degrees = [every[i : i + num_kinds] for i in range(0, len(every), num_kinds)]
-      found += [_fitted(target, structure, bases, config) for bases in _of_own_kinds(target, structure, degrees, config)]
+      by_degree = [every[i : i + num_kinds] for i in range(0, len(every), num_kinds)]
+      own = _of_own_kinds(target, structure, by_degree, config)
+      found += [_fitted(target, structure, bases, config) for bases in own]
   # Products take several sweeps each: with few polynomials and sweeps it is seen which are worth more.
   degrees = config.degrees[: 2 if len(columns) <= config.max_bent else 1]
   few = [bases for bases in every if next(iter(bases.values())).degree in degrees]

@@ -195,16 +195,19 @@ def test_sums_times_powers_with_poles_among_the_rows_are_met_in_the_first_turn(t
   assert not ask(task, SearchOptions(config=own), turn=PLAIN)
 
 
-def test_of_a_column_of_both_signs_there_are_inverses_beside_polynomials():
+def test_of_a_column_of_both_signs_there_are_inverses_and_a_logarithm_beside_polynomials():
   x = np.array([[-3.0, 1.0], [-0.5, 2.0], [2.0, 5.0]] * 20)
   plain, *others = separable._all_bases(x, [0, 1], dataclasses.replace(CONFIG, degrees=(2,)))
   assert [[basis.is_log for basis in bases.values()] for bases in (plain, *others)] == [
     [False, False], [False, True], [False, False]]
   with_inverses = others[1]
-  assert (with_inverses[0].size, with_inverses[1].size, plain[0].size) == (4, 2, 2)
+  assert (with_inverses[0].size, with_inverses[1].size, plain[0].size) == (5, 2, 2)
   values = np.array([-3.0, -0.5, 2.0])
   np.testing.assert_allclose(with_inverses[0](values)[:, :2], plain[0](values))
-  np.testing.assert_allclose(with_inverses[0](values)[:, 2:], np.stack([0.5 / values, 0.25 / values**2], axis=1))
+  np.testing.assert_allclose(with_inverses[0](values)[:, 2:], np.stack(
+    [0.5 / values, 0.25 / values**2, np.log(0.5 / np.abs(values)) / np.log(6)], axis=1))
+  signs = separable.Basis(-1.0, 1.0, False, 2, nearest=1.0)(np.array([-1.0, 1.0]))
+  np.testing.assert_array_equal(signs[:, 2:], [[-1, 1, 0], [1, 1, 0]])
   assert len(separable._all_bases(np.abs(x) / 9 + 1, [0, 1], dataclasses.replace(CONFIG, degrees=(2,)))) == 1
   # A function by its inverses, and what stands after it.
   structure = separable.Structure("y", (), ((0, 1),))
@@ -213,8 +216,41 @@ def test_of_a_column_of_both_signs_there_are_inverses_beside_polynomials():
   bases = separable._all_bases(rows.x, [0, 1], dataclasses.replace(CONFIG, degrees=(2,)))[-1]
   model = separable._fitted(rows, structure, bases, CONFIG)
   (_, first, of_first), (_, second, of_second) = model.functions()
-  assert (first, len(of_first), second, len(of_second)) == (0, 4, 1, 2) and model.left < 1e-20
-  np.testing.assert_allclose(of_first, [0, 0, 2 / bases[0].nearest, -0.1 / bases[0].nearest**2], atol=1e-8, rtol=1e-6)
+  assert (first, len(of_first), second, len(of_second)) == (0, 5, 1, 2) and model.left < 1e-20
+  np.testing.assert_allclose(
+    of_first, [0, 0, 2 / bases[0].nearest, -0.1 / bases[0].nearest**2, 0], atol=1e-8, rtol=1e-6)
+
+
+def test_each_column_of_a_sum_has_polynomials_of_its_own_kind(rng):
+  """Of neither all logarithms nor none do seven leave little: sqrt(y) and 1/y begin at 0, waves do not."""
+  x = np.column_stack([rng.uniform(0, 5, 400), 5 * rng.uniform(0.001, 1, 400) ** 3, rng.uniform(0.01, 2, 400)])
+  y = np.cos(3 * x[:, 0]) + 0.19 / np.sqrt(x[:, 1]) + np.cos(x[:, 2] ** 2)
+  rows, structure = Rows(x, y, np.ones(400)), separable.Structure("y", (), ((0, 1, 2),))
+  every = separable._all_bases(x, [0, 1, 2], CONFIG)
+  degrees = [every[i : i + 2] for i in range(0, len(every), 2)]
+  anything = dataclasses.replace(CONFIG, most_left=np.inf)
+  own = separable._of_own_kinds(rows, structure, degrees, anything)
+  assert [[some.is_log for some in bases.values()] for bases in own] == [[False, True, False]] * len(degrees)
+  assert [bases[0].degree for bases in own] == [some[0][0].degree for some in degrees]
+  left = [separable._fitted(rows, structure, bases, anything).left for bases in (own[1], *degrees[1])]
+  assert left[0] < 1e-9 and min(left[1:]) > 1e-4
+  # Where one kind will do there is none besides, nor where another gains less than is asked.
+  plain = dataclasses.replace(rows, y=np.cos(3 * x[:, 0]) + x[:, 1] ** 2 + x[:, 2])
+  assert separable._of_own_kinds(plain, structure, degrees, anything) == []
+  assert separable._of_own_kinds(rows, structure, degrees, dataclasses.replace(anything, of_own_kind=1e-9)) == []
+
+
+def test_sums_of_functions_of_different_kinds_are_found_in_the_first_turn():
+  text = "0.9*cos(z**2) + 0.19/sqrt(y) + 0.037*x**3"
+  task = make(text, [(0.01, 5), (0.002, 5), (0.01, 2)])
+  models = separable.find_models(task.fit_rows, task.columns, ("y",), config=separable.Separable(OPTIONS)._plain)
+  assert models and models[0].left < 1e-10 and models[0].bases[1].is_log and not models[0].bases[2].is_log
+
+
+def test_of_columns_of_both_signs_a_logarithm_of_the_size_is_seen():
+  task = make("10*log(sqrt(x**2)) - 3*y**2 + z", [(-5, 5), (-2, 2), (-2, 2)])
+  models = separable.find_models(task.fit_rows, task.columns, ("y",), config=separable.Separable(OPTIONS)._plain)
+  assert models and models[0].left < 1e-15
 
 
 @pytest.mark.parametrize(("text", "noise"), [("sin(x*y) + z", 0.0), ("2.2*exp(-0.7*y)*(x + 1.7)*z", 1e-3)])
