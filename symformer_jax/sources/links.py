@@ -75,8 +75,8 @@ class Link:
     return max(0.0, low - float(np.min(y))), max(0.0, float(np.max(y)) - high)
 
   def _inside(self, y: np.ndarray) -> np.ndarray:
-    below, above = self._beyond(y)
-    return np.clip(y, self.ends[0] + below if below else None, self.ends[1] - above if above else None)
+    (low, high), (below, above) = self.ends, self._beyond(y)
+    return np.clip(y, low + below if below else -np.inf, high - above if above else np.inf)
 
 
 def _off_zero(y: np.ndarray) -> np.ndarray:

@@ -97,9 +97,9 @@ def test_an_exact_law_may_be_made_of_anything():
 
 
 def test_the_config_of_the_method_is_searched_with():
-  split = make_split(lambda x: x**2 - 2)  # of both signs: it has no logarithm
+  split = make_split(lambda x: x**2 - 2)
   alone = dataclasses.replace(DEFAULT, sources=("closed_forms",), closed_forms=dataclasses.replace(
-    DEFAULT.closed_forms, has_waves=False, has_powers=False))
+    DEFAULT.closed_forms, has_logarithms=False, has_waves=False, has_powers=False))
   result = real_runs.search(split, model="auto", method=real_runs.Method(config=alone))
   assert {turn.source for turn in result.rounds} == {"closed_forms"} and 0.9 < result.best.r2 < 0.999
 

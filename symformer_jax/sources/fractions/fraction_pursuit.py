@@ -92,7 +92,7 @@ class _Library(NamedTuple):
 
 def _of_link(link: Link, rows: Rows, library: _Library, config: FractionPursuitConfig) -> Iterator[tuple[float, Node]]:
   """Formulas whose function of y is a fraction, and the lengths of their descriptions in nats."""
-  target, slope = link.transform(rows.y), link.derivative(rows.y)
+  target, slope = link.function(rows.y), link.slope(rows.y)  # rows beyond its ends are left out
   weights = rows.weights / slope**2
   is_defined = np.isfinite(target) & np.isfinite(weights)
   if np.mean(is_defined) < config.least_defined or np.ptp(target[is_defined]) == 0:

@@ -357,7 +357,7 @@ def test_as_many_rows_as_a_bank_has_are_enough_and_no_slope_is_none(rng):
   x = rng.uniform(0.3, 1.5, (OWN.num_rows, 2))
   y, match = np.sin(x[:, 0]) * 1.5 + 2, Match((LINKS["y"],), 0)
   assert fitted(match, BANK, rows_of(x, y)) and not fitted(match, BANK, rows_of(x[1:], y[1:]))
-  flat = dataclasses.replace(LINKS["y"], derivative=lambda y: np.full_like(y, np.inf))  # its errors are none of y
+  flat = dataclasses.replace(LINKS["y"], slope=lambda y: np.full_like(y, np.inf))  # its errors are none of y
   assert not fitted(Match((flat,), 0), BANK, rows_of(x, y))
 
 
