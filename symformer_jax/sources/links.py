@@ -12,10 +12,13 @@ from symformer_jax.language.tidy import tidy
 LARGEST_EXPONENT = 30.0
 # Among the operators of a link: the sum plus 1.
 PLUS_ONE = "1 +"
-# Errors take y beyond where a function of it ends: by so much of its root mean square, in so many rows at most.
+# Errors take y beyond where a function of it ends: by so much of its root mean square (errors of a twentieth of it go
+# as far as three times that), in so many rows at most (errors of what is next to nothing have both signs).
 FARTHEST_BEYOND = 0.2
 MOST_BEYOND = 0.5
-# What these rows tell of the function: their errors count as if they were so many times smaller.
+# What these rows tell of the function: their errors count as if they were so many times smaller. Where a
+# decay has come down to a hundredth of errors' deviation and its values are put at 2.5 of them, its logarithm is wrong
+# by log(250), 14 of them in y: half of one so counted.
 FAINT = 30.0
 
 
@@ -85,10 +88,14 @@ def _off_zero(y: np.ndarray) -> np.ndarray:
   return np.maximum(size, 1e-6 * size.max())
 
 
+def _has_no_zero(y: np.ndarray) -> bool:
+  return bool(np.all(y != 0))
+
+
 _ABOVE_ZERO, _BETWEEN_POLES = (0.0, np.inf), (-np.pi / 2, np.pi / 2)
 LINKS = {
   "y": Link((), lambda y: y, np.ones_like),
-  "inv": Link(("inv",), lambda y: 1 / y, lambda y: 1 / y**2, is_usable=lambda y: bool(np.all(y != 0))),
+  "inv": Link(("inv",), lambda y: 1 / y, lambda y: 1 / y**2, is_usable=_has_no_zero),
   "ln": Link(("ln",), np.exp, np.exp, is_usable=lambda y: float(np.max(np.abs(y))) < LARGEST_EXPONENT),
   "exp": Link(("exp",), np.log, lambda y: 1 / y, _ABOVE_ZERO),
   "sqrt": Link(("sqrt",), np.square, lambda y: 2 * y, _ABOVE_ZERO, reaches=True),
@@ -103,5 +110,5 @@ LINKS = {
                          is_usable=lambda y: float(np.min(y)) > -1),
   "atan": Link(("atan",), np.tan, lambda y: np.cos(y) ** -2, _BETWEEN_POLES),
   "atan_inv": Link(("atan", "inv"), lambda y: 1 / np.tan(y), lambda y: np.sin(y) ** -2, _BETWEEN_POLES,
-                   is_usable=lambda y: bool(np.all(y != 0))),
+                   is_usable=_has_no_zero),
 }

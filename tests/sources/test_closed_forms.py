@@ -165,6 +165,19 @@ def test_a_target_of_two_signs_or_none_has_no_logarithm(rng):
   assert closed_forms.log_linear(Rows(np.ones((30, 1)), x[:, 0], np.ones(30)), (0,), CONFIG) == []
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_errors_of_the_other_sign_take_no_logarithm_away(sign, rng):
+  """Of a first row as well; the rows that are nearest to 0 say next to nothing of an exponent."""
+  x = np.column_stack([rng.uniform(0.1, 3, 150), rng.uniform(0.5, 2, 150)])
+  law = sign * 2 * x[:, 0] ** 3 / x[:, 1]
+  y = law + 0.01 * np.sqrt(np.mean(law**2)) * rng.normal(size=150)
+  first = np.argmin(sign * y)
+  x, law, y = (np.roll(each, -first, axis=0) for each in (x, law, y))
+  assert sign * y[0] < 0
+  nodes = closed_forms.log_linear(Rows(x, y, np.ones(150)), (0, 1), CONFIG)
+  assert nearest(nodes[:1], x, law) < 1e-4
+
+
 @pytest.mark.parametrize("rate", [0.5, -0.5, 0.03])
 def test_exponentials_of_years_are_in_range(rate):
   x = np.linspace(2000, 2020, 40)[:, None]

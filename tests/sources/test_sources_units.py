@@ -144,7 +144,7 @@ def test_the_derivative_of_a_link_is_its_derivative_and_undoing_it_gives_y(name)
   ("sqrt", [0.0, 1], [-0.3, 1]), ("sqrt_inv", [1e-9, 1], [0.0, 1]), ("asin", [-1.57, 1.57], [-1.5708, 2]),
   ("logit", [0.001, 0.999], [0.5, 1.0]), ("logit", [0.001, 0.999], [0.0, 0.5]), ("atan", [1.57, 0], [2, 0]),
   ("acos", [0.0, np.pi], [0.0, 4]), ("complement_exp", [-0.9, 0.99], [-1.0, 0.5]),
-  # A fifth of the root mean square beyond at most (here of sqrt(1/2)), and half of the rows.
+  # A fifth of the root mean square beyond at most (.15 of the first), and half of the rows.
   ("exp", [-0.14, 0.5, 1, 1], [-0.2, 0.5, 1, 1]), ("exp", [-0.1, -0.1, 1, 1], [-0.1, -0.1, -0.1, 1]),
   ("complement_exp", [0.5, 0.9, 1.1], [0.5, 0.9, 1.3]), ("logit", [-0.1, 0.5, 0.9, 1.1], [-0.1, 0.5, 0.9, 1.3])])
 def test_where_a_link_may_be_asked(name, yes, no):

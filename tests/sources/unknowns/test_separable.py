@@ -222,7 +222,7 @@ def test_of_a_column_of_both_signs_there_are_inverses_and_a_logarithm_beside_pol
 
 
 def test_each_column_of_a_sum_has_polynomials_of_its_own_kind(rng):
-  """Of neither all logarithms nor none do seven leave little: sqrt(y) and 1/y begin at 0, waves do not."""
+  """Polynomials of no column follow 1/sqrt(y) next to 0, such of logarithms of all follow no wave."""
   x = np.column_stack([rng.uniform(0, 5, 400), 5 * rng.uniform(0.001, 1, 400) ** 3, rng.uniform(0.01, 2, 400)])
   y = np.cos(3 * x[:, 0]) + 0.19 / np.sqrt(x[:, 1]) + np.cos(x[:, 2] ** 2)
   rows, structure = Rows(x, y, np.ones(400)), separable.Structure("y", (), ((0, 1, 2),))
